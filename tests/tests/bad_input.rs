@@ -164,9 +164,19 @@ fn a_full_disk_under_the_log() -> Result<()> {
 
     cluster.sql(1, "CREATE TABLE written.big (id INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB)")?;
     // What fills the disk here is as long as it looks.
-    cluster.sql(1, "SET GLOBAL wsrep_provider_options = 'quorate.compress=none'")?;
+    for node in [1, VICTIM] {
+        cluster.sql(node, "SET GLOBAL wsrep_provider_options = 'quorate.compress=none'")?;
+    }
     let writers = writers::start(&cluster, &OTHERS, 2, 1);
     let end = Instant::now() + Duration::from_secs(120);
+    // Where the disk is full, what would have to be kept until it is committed does not take the reserve.
+    let large = "INSERT INTO written.big (b) VALUES (REPEAT('x', 8000000))";
+    while cluster.sql(VICTIM, large).is_ok() {
+        ensure!(Instant::now() < end, "a large transaction goes on beside a full disk");
+    }
+    let text = cluster.error_log(VICTIM)?;
+    assert!(text.contains("because the disk of this node's log has no room"), "{text}");
+    cluster.sql(VICTIM, "INSERT INTO written.big (b) VALUES ('x')")?;
     while !cluster.error_log(VICTIM)?.contains("the log stands still: no space to") {
         ensure!(Instant::now() < end, "the disk never filled");
         cluster.sql(1, "INSERT INTO written.big (b) VALUES (REPEAT('x', 4000000))")?;

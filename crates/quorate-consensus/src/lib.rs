@@ -48,5 +48,5 @@ pub use crate::level::{Level, LEVEL, LEVEL_MIN};
 pub use crate::message::{Message, MessageBody};
 pub use crate::types::{
     checksum, Charter, Entry, EntryKind, HardState, Index, KeyId, LogPosition, MemberId, Proposal,
-    SnapshotMeta, Term,
+    SnapshotMeta, Term, AHEAD_MAX,
 };

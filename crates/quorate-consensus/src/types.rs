@@ -10,6 +10,11 @@ pub type Term = u64;
 /// A position in the group log. The first entry has index 1; 0 is "before the log".
 pub type Index = u64;
 
+/// So many entries are shown to the layer above at most that the own disk does not have yet, and as many bytes of them as
+/// are sent to a follower ahead of its acknowledgements: where the disk is slow, memory is bounded, and the layer above
+/// waits.
+pub const AHEAD_MAX: Index = 1024;
+
 /// The identity of one *log*: drawn at random when a log directory is created, so a member that
 /// lost its disk comes back as somebody else and can never vote with the old one's memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -17,7 +17,7 @@ pub enum OrderError {
          check that the peers run and that their addresses are right"
     )]
     NotJoined { node: String, waited: Duration, reason: String },
-    #[error("no leader answered within {waited:?}: {what}")]
+    #[error("no leader answered within {waited:?}: {what}. No data is affected; `quorate status` shows who leads")]
     NoLeader { waited: Duration, what: String },
     #[error("leadership was not handed from {node} to {to}: {reason}. No data is affected")]
     Switchover { node: String, to: String, reason: String },

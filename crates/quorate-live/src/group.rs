@@ -15,7 +15,7 @@ use quorate_group::{
     memory_fault, Author, Content, Done, EventKind, Feed, ForcePlan, GroupStatus, Notes, Order,
     OrderNote, Stored, View, ViewMember,
 };
-use quorate_wal::ReadError;
+use quorate_wal::{ReadError, Room};
 use quorate_wire::Standing;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -174,6 +174,12 @@ impl Group {
             return Err(GroupError::LogFailed(memory_fault(&self.live.options.name, &what)));
         }
         Ok(entries.into_iter().map(|entry| entry.data).collect())
+    }
+
+    /// Whether the disk of the log has room. If not, the log goes on with the segments that are in reserve, and then
+    /// stands still.
+    pub fn has_log_room(&self) -> bool {
+        self.live.hands.wal.room() == Room::Enough
     }
 
     /// Members of the newest view that this one hears from, itself included.

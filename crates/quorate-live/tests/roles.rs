@@ -61,17 +61,39 @@ fn two_data_members_and_a_logger_lose_either_of_the_two() {
     }
 }
 
-#[test]
-fn what_only_the_logger_has_is_not_lost() {
-    let mut cluster = with_logger("logger");
-    // A logger leads for a moment at most.
+/// Of the data members, the one that leads and the other. A logger leads for a moment at most.
+fn data_members(cluster: &Cluster) -> (usize, usize) {
     let leads = Cell::new(2);
     cluster.nodes[2].wait("that a data member leads", |_| {
         leads.set(cluster.leader());
         leads.get() != 2
     });
-    let leader = leads.get();
-    let other = 1 - leader;
+    (leads.get(), 1 - leads.get())
+}
+
+/// A snapshot of a logger has no rows.
+#[test]
+fn a_logger_keeps_what_the_other_server_lacks_however_much_that_is() {
+    let mut cluster = with_logger("kept");
+    let (leader, other) = data_members(&cluster);
+    let had = cluster.nodes[2].status().last_index;
+    cluster.nodes[other].kill();
+    let (mut proposals, until) = (Vec::new(), Instant::now() + MINUTE);
+    while cluster.nodes[leader].status().first_index <= had + 1 {
+        assert!(Instant::now() < until, "the log of the leader was not cut off");
+        proposals.extend((0..16).map(|_| cluster.nodes[leader].propose_padded(64 << 10)));
+        cluster.nodes[leader].await_applied(&proposals);
+    }
+    assert!(cluster.nodes[2].status().first_index <= had + 1);
+    cluster.nodes[leader].kill();
+    cluster.nodes[other].start().unwrap();
+    cluster.nodes[other].await_applied(&proposals);
+}
+
+#[test]
+fn what_only_the_logger_has_is_not_lost() {
+    let mut cluster = with_logger("logger");
+    let (leader, other) = data_members(&cluster);
     cluster.nodes[other].kill();
     let proposals: Vec<_> = (0..20).map(|_| cluster.nodes[leader].propose()).collect();
     cluster.nodes[leader].await_applied(&proposals);

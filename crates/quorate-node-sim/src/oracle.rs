@@ -43,7 +43,7 @@ quorate_seeds::marks! {
     ReturnsAtExit, GivesUp, StreamAbortedByDdl,
     Corrupted, ErrorOfOne, CutBeforeVote, TooLarge,
     AppliedElsewhere, AppliedTooLate, Throttled,
-    Packed, PartSent, LargeSent, PartsGivenUp, PartRead, PartsGone,
+    Packed, PartSent, LargeSent, PartsGivenUp, PartRead, PartsGone, DiskFull,
 }
 
 #[derive(Default)]

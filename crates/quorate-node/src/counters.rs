@@ -1,7 +1,7 @@
 //! What is counted for the status variables, and the small switches read on hot paths.
 
 use crate::blocking::{Mutex, RwLock};
-use crate::settings::Settings;
+use crate::settings::{Settings, BYTES_MAX};
 use quorate_certify::{Packing, WriteSetBuilder};
 use quorate_consensus::MemberId;
 use quorate_latency::Latency;
@@ -95,7 +95,7 @@ impl Counters {
 
     /// Takes over the settings that hot paths read.
     pub fn configure(&self, settings: &Settings) {
-        self.max_ws_size.store(settings.write_set_bytes_max, Relaxed);
+        self.max_ws_size.store(settings.write_set_bytes_max.min(BYTES_MAX), Relaxed);
         self.log_conflicts.store(settings.log_conflicts, Relaxed);
         *self.packing.write() = settings.packing;
     }

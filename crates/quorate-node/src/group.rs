@@ -20,6 +20,7 @@ pub trait Group: Send + Sync {
         at_least: Option<u8>,
         timeout: Duration,
     ) -> Result<(), GroupError>;
+    fn has_log_room(&self) -> bool;
     fn reachable(&self) -> Vec<ViewMember>;
     fn refresh_view(&self);
     fn status(&self) -> GroupStatus;
@@ -60,6 +61,10 @@ impl Group for quorate_live::Group {
         timeout: Duration,
     ) -> Result<(), GroupError> {
         self.await_applied(seqno, at_least, timeout)
+    }
+
+    fn has_log_room(&self) -> bool {
+        self.has_log_room()
     }
 
     fn reachable(&self) -> Vec<ViewMember> {

@@ -194,9 +194,11 @@ impl Records {
 
     /// A streaming transaction of this process has ended here, its end is not in the log, and the connection closes.
     /// The server may find it again when it is started. Where DDL was in between, others may have ended it in the place
-    /// of that, and written its rows: then the next start fetches the state. Without others nobody has.
+    /// of that, and written its rows: then the next start fetches the state. Without others nobody has; and the only
+    /// state that there is must not be given up.
     pub fn look_at_ends(&self, link: &Link) {
-        let is_alone = || self.local.counters.view_members.lock().len() == 1;
+        let is_alone =
+            || !link.state_elsewhere() || self.local.counters.view_members.lock().len() == 1;
         let is_noted = self.unusable.load(Ordering::Acquire);
         if is_noted || !link.closing() || link.ends.are_ordered() || is_alone() {
             return;
@@ -245,9 +247,10 @@ impl Records {
         }
     }
 
-    /// Reads what is known of errors on this data, which stands at `position`.
+    /// Reads what is known of errors on this data, which stands at `position`; after [`Records::open_isolated`].
     pub fn open_errors(&self, history: u128, position: i64) -> Result<(), UnusableNote> {
-        self.errors_noted(self.errors.open(history, position)?);
+        let is_done = |seqno| self.isolated.is_done(seqno);
+        self.errors_noted(self.errors.open(history, position, is_done)?);
         Ok(())
     }
 
@@ -264,6 +267,11 @@ impl Records {
     /// How the write set of this seqno went on this data.
     pub fn past(&self, seqno: i64) -> Past {
         self.errors.past(seqno)
+    }
+
+    /// Whether it is on record as an error.
+    pub fn is_error(&self, seqno: i64) -> bool {
+        matches!(self.errors.past(seqno), Past::Error(_))
     }
 
     fn errors_noted(&self, result: io::Result<()>) {

@@ -48,6 +48,9 @@ pub enum Consistency {
     After { at_least: Option<u8> },
 }
 
+/// More than any server lets a transaction have, and more than any is given.
+pub const BYTES_MAX: u64 = 1 << 31;
+
 /// How large transactions are cut, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartSizes {

@@ -8,13 +8,12 @@ use crate::fate::trx::Fate;
 use crate::group::Group;
 use crate::link::Link;
 use crate::local::Local;
+use crate::settings::BYTES_MAX;
 use bytes::Bytes;
 use quorate_certify::{Header, Packed, PartsOf, UnpackError, WriteSet};
 
 /// More than an origin puts into one part.
 const PART_BYTES_MAX: u64 = 4 << 20;
-/// More than any server lets a transaction have.
-const BYTES_MAX: u64 = 1 << 31;
 
 /// Why there is no data to apply.
 #[derive(Clone, PartialEq, Eq, Debug)]

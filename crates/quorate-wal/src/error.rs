@@ -3,6 +3,7 @@
 
 use crate::seal::{DiskKeyId, DiskKeys};
 use quorate_consensus::{Index, LogPosition};
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ pub enum WalError {
     )]
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error(
-        "no space to {action} {path}: {source}. The log needs room for one more segment: free some \
-         on the file system of {dir}",
+        "no space to {action} {path}: {source}. The log needs room for one more segment, and a file descriptor: free \
+         some on the file system of {dir}, or, if too many files are open, raise the limit (LimitNOFILE)",
         path = path.display(), dir = dir.display()
     )]
     Full { action: &'static str, dir: PathBuf, path: PathBuf, source: io::Error },
@@ -120,6 +121,11 @@ pub enum WalError {
 }
 
 impl WalError {
+    /// There is no room on the disk. [`WalError::Full`] may also be for want of a file descriptor.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        matches!(self, Self::Full { source, .. } if !lacks_descriptors(source))
+    }
+
     pub(crate) fn no_key(file: PathBuf, key: DiskKeyId, keys: &DiskKeys) -> Self {
         Self::NoKey { file, key: key.to_string(), known: keys.to_string() }
     }
@@ -142,18 +148,46 @@ pub(crate) trait IoContext<T> {
 
 impl<T> IoContext<T> for io::Result<T> {
     fn doing(self, action: &'static str, path: &Path) -> Result<T, WalError> {
-        self.map_err(|source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => WalError::Full {
+        self.map_err(|source| match passes(&source) {
+            true => WalError::Full {
                 action,
                 dir: parent(path).to_path_buf(),
                 path: path.to_path_buf(),
                 source,
             },
-            _ => WalError::Io { action, path: path.to_path_buf(), source },
+            false => WalError::Io { action, path: path.to_path_buf(), source },
         })
     }
 }
 
+/// Nothing was done, and what was missing may be there later: room on the disk, or, in this process or system, file
+/// descriptors.
+fn passes(error: &io::Error) -> bool {
+    let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    is_full || lacks_descriptors(error)
+}
+
+fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
 fn parent(file: &Path) -> &Path {
     file.parent().unwrap_or(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_there_later_is_no_failure_for_good() {
+        let is_final = |errno: Errno| {
+            let failed: io::Result<()> = Err(errno.into());
+            !matches!(failed.doing("create", Path::new("/log/a")), Err(WalError::Full { .. }))
+        };
+        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE] {
+            assert!(!is_final(errno), "{errno}");
+        }
+        assert!(is_final(Errno::IO) && is_final(Errno::ACCESS));
+    }
 }

@@ -2,6 +2,7 @@
 //! writer's path.
 
 use crate::error::WalError;
+use crate::segment::{file_name, Segment};
 use crate::shared::Shared;
 use crate::state::Released;
 use crate::supply::Job;
@@ -12,13 +13,22 @@ pub(crate) fn carry_out(shared: &Shared, job: Job) -> Result<(), Arc<WalError>> 
     match job {
         Job::Make { sequence, spare } => shared.supply.prepare(sequence, spare),
         Job::Reserve => shared.supply.add_to_reserve(),
-        Job::Settle(segment) => segment.sync().map_err(|error| shared.fail(error))?,
+        Job::Settle(segment) => settle(shared, &segment).map_err(|error| shared.fail(error))?,
         Job::Retire(released) => {
             retire(shared, released)?;
             shared.room_made();
         }
     }
     Ok(())
+}
+
+/// Syncs a mark, of a segment that may have been recycled since. By a file of its own, if it can be opened: an error is
+/// told once for each, and the writer, which may sync the same pages, is to have it, too.
+fn settle(shared: &Shared, segment: &Segment) -> Result<(), WalError> {
+    match shared.disk.open(&file_name(segment.sequence())) {
+        Ok(file) => segment.synced(file.sync_data()),
+        Err(_) => segment.sync(),
+    }
 }
 
 /// First the meta file says where the log begins now: from then on it does not matter which of the

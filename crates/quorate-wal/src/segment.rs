@@ -230,8 +230,12 @@ impl Segment {
     /// A failure is never one to be tried again, not even for want of room: what was written is in
     /// doubt then.
     pub(crate) fn sync(&self) -> Result<(), WalError> {
+        self.synced(self.file.sync_data())
+    }
+
+    pub(crate) fn synced(&self, result: io::Result<()>) -> Result<(), WalError> {
         let failed = |source| WalError::Io { action: "sync", path: self.path.clone(), source };
-        self.file.sync_data().map_err(failed)
+        result.map_err(failed)
     }
 
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), WalError> {

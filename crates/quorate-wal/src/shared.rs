@@ -6,7 +6,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, ReadError, WalError};
 use crate::index::Placement;
 use crate::meta::{Meta, MetaFile, Place};
-use crate::options::{Identity, Recovered, Room, WalOptions};
+use crate::options::{Identity, Recovered, WalOptions};
 use crate::reader::read_planned;
 use crate::recovery::{recover, Found};
 use crate::replay::Replay;
@@ -147,7 +147,7 @@ impl Shared {
     /// What [`Wal::release`](crate::Wal::release) goes by, and whether there is room.
     pub(crate) fn retention(&self) -> (WalOptions, bool) {
         let mut options = self.options.clone();
-        let is_roomy = self.supply.room() == Room::Enough;
+        let is_roomy = !self.supply.needs_room();
         if !is_roomy {
             (options.retain_bytes, options.retain_age) = (0, None);
         }

@@ -56,6 +56,8 @@ struct State {
     held: Option<Held>,
     /// Why the writer stands still.
     blocked: Option<String>,
+    /// That is for want of a file descriptor: letting go of the log would not help.
+    lacks_descriptors: bool,
     closing: bool,
     abandoned: bool,
 }
@@ -189,7 +191,7 @@ impl Supply {
         let ordinary = size == self.segment_bytes;
         let spare = if ordinary { self.take_spare(self.reserve) } else { None };
         let made = self.make(sequence, size, spare, |file| allocate(file, size));
-        let full = matches!(made, Err(WalError::Full { .. }));
+        let full = made.as_ref().err().is_some_and(WalError::is_full_disk);
         {
             let mut state = self.lock();
             state.full = full;
@@ -233,8 +235,16 @@ impl Supply {
     }
 
     /// Why the writer stands still, or that it goes on.
-    pub(crate) fn set_blocked(&self, why: Option<String>) {
-        self.lock().blocked = why;
+    pub(crate) fn set_blocked(&self, why: Option<&WalError>) {
+        let mut state = self.lock();
+        state.blocked = why.map(WalError::to_string);
+        state.lacks_descriptors = why.is_some_and(|why| !why.is_full_disk());
+    }
+
+    /// Whether the log is to let go of all that is not needed.
+    pub(crate) fn needs_room(&self) -> bool {
+        let state = self.lock();
+        state.full || (state.blocked.is_some() && !state.lacks_descriptors)
     }
 
     pub(crate) fn room(&self) -> Room {
@@ -431,7 +441,7 @@ impl State {
 
     /// The outcome of a try in the background.
     fn tried(&mut self, error: Option<&WalError>) {
-        self.full = matches!(error, Some(WalError::Full { .. }));
+        self.full = error.is_some_and(WalError::is_full_disk);
         self.held = error.map(Held::of);
     }
 }

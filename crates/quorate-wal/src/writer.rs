@@ -121,7 +121,7 @@ impl Writer {
             Ok(()) if self.marking && self.tail.is_flushed() => self.marked(),
             Ok(()) => Stage::Syncing,
             Err(full @ WalError::Full { .. }) => {
-                self.shared.supply.set_blocked(Some(full.to_string()));
+                self.shared.supply.set_blocked(Some(&full));
                 Stage::Full
             }
             Err(error) => return Err(self.shared.fail(error)),

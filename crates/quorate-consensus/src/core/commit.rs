@@ -14,11 +14,7 @@ use super::{awaited, held, Consensus, Leadership, Role};
 use crate::effects::Effects;
 use crate::message::{Message, MessageBody};
 use crate::quorum;
-use crate::types::Index;
-
-/// So many entries are shown at most that the own disk does not have yet, and as many bytes of them as are sent to a
-/// follower ahead of its acknowledgements: where the disk is slow, memory is bounded, and the layer above waits.
-const AHEAD_MAX: Index = 1024;
+use crate::types::{Index, AHEAD_MAX};
 
 impl Consensus {
     /// Up to where the layer above may see the log: as far as it is committed, though the own disk may be the last

@@ -148,6 +148,11 @@ impl Consensus {
         everybody.into_iter().map(|id| (id, self.configs.latest(id)))
     }
 
+    /// Why this member, told to keep those alone, would not begin. The others who are kept are asked only when it does.
+    pub fn may_force(&self, keep: Vec<MemberId>, audit: String) -> Result<(), String> {
+        self.forced_config(keep, audit).map(drop)
+    }
+
     /// The membership of those kept, if there is reason for it.
     fn forced_config(&self, keep: Vec<MemberId>, audit: String) -> Result<Config, String> {
         let (current, keep) = (self.config(), BTreeSet::from_iter(keep));
@@ -158,7 +163,11 @@ impl Consensus {
             return Err("a leader is in office, so a majority lives".into());
         }
         if audit.is_empty() || audit.len() > TEXT_BYTES_MAX {
-            return Err(format!("the audit text needs 1 to {TEXT_BYTES_MAX} bytes"));
+            return Err(format!(
+                "the reason is too long, or missing: the names of those given up and the reason have {} bytes in the \
+                 log, of at most {TEXT_BYTES_MAX}",
+                audit.len()
+            ));
         }
         if !keep.contains(&self.options.id) {
             return Err("the member that is told must be among those kept".into());

@@ -4,6 +4,8 @@ use super::deferred::Deferred;
 use super::Driver;
 use crate::output::{LogLevel, Notice, Output};
 use quorate_consensus::placement::Writes;
+#[cfg(doc)]
+use quorate_consensus::Consensus;
 use quorate_consensus::{MemberId, RoleState, Term};
 
 /// Who leads, as far as this member knows.
@@ -16,6 +18,11 @@ pub(crate) struct Leadership {
 }
 
 impl Driver {
+    /// See [`Consensus::may_force`].
+    pub fn may_force(&self, keep: Vec<MemberId>, audit: String) -> Result<(), String> {
+        self.consensus.may_force(keep, audit)
+    }
+
     pub(super) fn role_changed(&mut self, role: RoleState, out: &mut Output) {
         let (term, leader, is_leader) = match role {
             RoleState::Leader { term } => (term, Some(self.id), true),

@@ -5,8 +5,10 @@ use super::Member;
 use crate::input::LogRoom;
 use crate::membership::{is_all, keep_up, needed};
 use crate::output::{LogLevel, Notice, Output, Release};
+use crate::snapshot::{had_without_loggers, voting_servers};
 use crate::watch::Change;
-use quorate_consensus::{placement, Event, Status};
+use quorate_consensus::level::STANDINGS;
+use quorate_consensus::{placement, Event, Index, MemberId, MemberInfo, MemberRole, Status};
 use quorate_wire::Packet;
 
 impl Member {
@@ -67,11 +69,51 @@ impl Member {
                 out.release = self.due_release();
             }
         }
+        match room {
+            LogRoom::Enough => self.room.is_told_for_whom = false,
+            _ if !self.room.is_told_for_whom => self.tell_for_whom_it_is_kept(out),
+            _ => {}
+        }
     }
 
     pub(super) fn due_release(&self) -> Option<Release> {
-        let upto = self.releases.due()?;
+        let upto = self.releases.due(self.had_elsewhere())?;
         Some(Release { upto, sent: self.driver.had_by_all() })
+    }
+
+    /// Of a logger: the end of what it need not keep for the servers.
+    fn had_elsewhere(&self) -> Index {
+        let Self { driver, standings, .. } = self;
+        if driver.options.role != MemberRole::Logger || driver.config.level < STANDINGS {
+            return Index::MAX;
+        }
+        had_without_loggers(&driver.config, |server| standings.logged_by(server))
+    }
+
+    /// Servers for which a logger keeps what it could let go of otherwise.
+    fn kept_for(&self) -> Vec<&str> {
+        let Self { driver, standings, releases, .. } = self;
+        let kept = releases.due(Index::MAX).filter(|due| self.had_elsewhere() < *due);
+        let Some(due) = kept else { return Vec::new() };
+        let lacks = |(id, _): &(&MemberId, &MemberInfo)| standings.passed_by(**id) < due;
+        voting_servers(&driver.config).filter(lacks).map(|(_, info)| info.name.as_str()).collect()
+    }
+
+    /// A logger without room says once for whom it keeps its log.
+    fn tell_for_whom_it_is_kept(&mut self, out: &mut Output) {
+        let servers = self.kept_for().join(" and ");
+        if servers.is_empty() {
+            return;
+        }
+        self.room.is_told_for_whom = true;
+        out.log(
+            LogLevel::Warn,
+            format!(
+                "this logger keeps the part of its log that {servers} did not get yet: it would be lost with the disk of \
+                 the server that has it. Start what is down, or give the log more room. If a server is lost for good: \
+                 quorate member remove"
+            ),
+        );
     }
 
     fn weigh_need(&mut self, status: &Status, out: &mut Output) {

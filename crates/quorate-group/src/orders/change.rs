@@ -67,7 +67,10 @@ impl Change {
                          majority, or stand in fewer zones than the rules ask for), and that did not change \
                          within {waited:?}. Nothing was changed; bring back those missing first"
                     ),
-                    false => format!("nothing was committed within {waited:?}; it may still be"),
+                    false => format!(
+                        "the change was not committed within {waited:?}, and may still be. Look at `quorate member \
+                         list` and `quorate history` before you order it again. No data is affected"
+                    ),
                 };
                 Some(Err(OrderError::Membership { node: context.node(), reason }))
             }

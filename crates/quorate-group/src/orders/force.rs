@@ -84,7 +84,9 @@ pub(crate) fn plan(driver: &Driver, keep: &[String]) -> ForcePlan {
     };
     let refusal = match status.leader {
         Some(_) => Some("a leader is in office, so a majority lives".into()),
-        None => refusal,
+        // The reason is not known yet.
+        None => refusal
+            .or_else(|| driver.may_force(kept.iter().copied().collect(), "a reason".into()).err()),
     };
     let (kept, lost) = (names(true), names(false));
     ForcePlan { kept, lost, last: status.last, commit: status.commit, refusal }

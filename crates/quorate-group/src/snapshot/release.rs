@@ -20,9 +20,10 @@ impl Releases {
         (self.files, self.needed) = (files, needed.min(applied + 1));
     }
 
-    /// Up to where the log may go.
-    pub fn due(&self) -> Option<Index> {
-        self.files.iter().skip(1).find(|index| **index < self.needed).copied()
+    /// Up to where the log may go, and not beyond `at_most`.
+    pub fn due(&self, at_most: Index) -> Option<Index> {
+        let is_needless = |index: &&Index| **index < self.needed && **index <= at_most;
+        self.files.iter().skip(1).find(is_needless).copied()
     }
 }
 
@@ -35,21 +36,27 @@ mod tests {
         let releasable = |files: &[Index], needed| {
             let mut releases = Releases::default();
             releases.note(files.to_vec(), needed, 30);
-            releases.due()
+            releases.due(Index::MAX)
         };
         assert_eq!(releasable(&[], Index::MAX), None);
         assert_eq!(releasable(&[30], Index::MAX), None);
         assert_eq!(releasable(&[30, 20, 10], Index::MAX), Some(20));
         assert_eq!(releasable(&[30, 20, 10], 20), Some(10));
         assert_eq!(releasable(&[30, 20, 10], 5), None);
+        let mut releases = Releases::default();
+        releases.note(vec![30, 20, 10], Index::MAX, 30);
+        assert_eq!(
+            [25, 20, 19, 9].map(|most| releases.due(most)),
+            [Some(20), Some(20), Some(10), None]
+        );
     }
 
     #[test]
     fn what_is_not_applied_yet_stays_though_a_leaders_snapshots_are_ahead() {
         let mut releases = Releases::default();
         releases.note(vec![40, 30, 20, 10], Index::MAX, 20);
-        assert_eq!(releases.due(), Some(20));
+        assert_eq!(releases.due(Index::MAX), Some(20));
         releases.note(vec![40, 30, 20], Index::MAX, 15);
-        assert_eq!(releases.due(), None);
+        assert_eq!(releases.due(Index::MAX), None);
     }
 }

@@ -17,7 +17,7 @@ use crate::driver::Driver;
 use crate::output::{Notice, Output, ServerStanding};
 use crate::rejected::Cause;
 use quorate_consensus::level::STANDINGS;
-use quorate_consensus::{Event, MemberId};
+use quorate_consensus::{Event, Index, MemberId, AHEAD_MAX};
 use quorate_wire::{Packet, Standing};
 use std::collections::BTreeMap;
 use told::Told;
@@ -36,6 +36,9 @@ pub(crate) struct Standings {
     own: Option<Standing>,
     told: Told,
     others: BTreeMap<MemberId, Other>,
+    /// The last entry of the log that each member said it has passed, also of one that is gone. (Its log may have
+    /// more; after a start of its server it says less for a moment.)
+    passed: BTreeMap<MemberId, Index>,
     waits: Waits,
     shown_ms: u64,
     /// What the host was told of whether anybody waits for its server.
@@ -82,6 +85,9 @@ impl Standings {
             return driver.reject(from, Cause::NoMember, out);
         }
         let told = self.others.get(&from).map_or(-1, |other| other.told);
+        if self.passed.insert(from, standing.index).is_none() {
+            self.passed.retain(|id, _| driver.is_member(*id));
+        }
         let uncertified = uncertified(&standing, driver);
         let other = Other { standing, uncertified, heard_ms: driver.now_ms, told };
         let before = self.others.insert(from, other).map(|other| lag_of(&other.standing));
@@ -164,6 +170,16 @@ impl Standings {
             self.say_to_all(own, driver, out);
         }
         true
+    }
+
+    /// The last entry that `server` has passed, by what it said in the life of this process.
+    pub fn passed_by(&self, server: MemberId) -> Index {
+        self.passed.get(&server).copied().unwrap_or_default()
+    }
+
+    /// The last entry that is certainly on its disk. It may have passed what that does not have yet.
+    pub fn logged_by(&self, server: MemberId) -> Index {
+        self.passed_by(server).saturating_sub(AHEAD_MAX)
     }
 
     /// What another member said last.

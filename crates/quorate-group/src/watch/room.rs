@@ -9,6 +9,8 @@ use quorate_consensus::Index;
 #[derive(Default)]
 pub(crate) struct RoomWatch {
     before: Option<LogRoom>,
+    /// A logger has said for whom it keeps what it has no room for.
+    pub is_told_for_whom: bool,
 }
 
 impl RoomWatch {

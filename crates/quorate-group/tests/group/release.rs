@@ -1,16 +1,22 @@
 //! How much of its log a member lets go of.
 
 use crate::world::World;
-use quorate_consensus::Index;
+use quorate_consensus::{Index, MemberRole, AHEAD_MAX};
 use quorate_group::{Input, Output, Release};
+use quorate_wire::Standing;
+
+/// With these snapshots.
+fn release(world: &mut World, at: usize, files: Vec<Index>) -> Option<Release> {
+    let taken = Input::SnapshotTaken { needed: Index::MAX, files };
+    let mut out = Output::default();
+    world.nodes[at].machine.as_mut().unwrap().step(world.now_ms, taken, &mut out);
+    out.release.take()
+}
 
 /// After another snapshot, the second one.
 fn released(world: &mut World, at: usize) -> Release {
-    let (now_ms, last) = (world.now_ms, world.status(at).last_index);
-    let taken = Input::SnapshotTaken { needed: Index::MAX, files: vec![last, last - 1] };
-    let mut out = Output::default();
-    world.nodes[at].machine.as_mut().unwrap().step(now_ms, taken, &mut out);
-    out.release.take().expect("there are two snapshots")
+    let last = world.status(at).last_index;
+    release(world, at, vec![last, last - 1]).expect("there are two snapshots")
 }
 
 #[test]
@@ -33,4 +39,29 @@ fn a_leader_keeps_what_a_member_that_lags_has_not_got_as_long_as_it_is_there() {
     world.run_ms(1_000);
     let last = world.status(leader).last_index;
     assert_eq!(released(&mut world, leader).sent, last);
+}
+
+#[test]
+fn a_logger_keeps_what_a_server_has_not_got_whatever_becomes_of_that() {
+    let mut world = World::started(2);
+    world.add(|_, options| options.role = MemberRole::Logger);
+    world.await_voters(3);
+    let logger = 2;
+    (0..9).for_each(|_| world.propose(0, "of which it keeps some"));
+    world.run_ms(200);
+    let last = world.status(0).last_index;
+    let upto = |world: &mut World, at| {
+        release(world, at, vec![last, last - 1, 5, 3]).map(|release| release.upto)
+    };
+    assert_eq!(upto(&mut world, logger), None, "no server has said what it has");
+    // What a server has passed may not all be on its disk.
+    for (at, index) in [(0, 9_000), (1, AHEAD_MAX + 4)] {
+        world.nodes[at].server = Some(Standing { synced: true, index, ..Standing::default() });
+    }
+    world.run_ms(2_000);
+    assert_eq!(upto(&mut world, logger), Some(3), "a snapshot that one has is up to there");
+    world.kill(1);
+    world.run_ms(5_000);
+    assert_eq!(upto(&mut world, logger), Some(3), "it may return");
+    assert_eq!(upto(&mut world, 0), Some(last - 1), "a server has the rows");
 }

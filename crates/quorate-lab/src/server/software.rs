@@ -62,8 +62,8 @@ pub fn find_provider(asked: Option<&Path>) -> Result<PathBuf> {
     places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
         let looked: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
         Missing(format!(
-            "{PROVIDER} is neither {}: build it (cargo build --release) or say where it is \
-             (--provider)",
+            "{PROVIDER} is neither {}: install Debian's package quorate-provider, or build it (cargo build --release), \
+             or say where it is (--provider)",
             looked.join(" nor ")
         ))
         .into()

@@ -10,7 +10,7 @@ use quorate_wire::{
     RefusalCode, Want, Welcome, WireError, PROTOCOL_MAX, PROTOCOL_MIN,
 };
 use std::io::{self, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -180,13 +180,48 @@ fn read_packet(
     Packet::decode(frame_type, body, from, to).map_err(|error| DialError::Protocol(error.into()))
 }
 
+/// To the first address of this name that answers. A refusal says that the process is gone (`Input::NotThere`), so it
+/// is the error only if all addresses refuse: a host may refuse at an address at which the process does not listen.
 pub(crate) fn connect(addr: &str) -> io::Result<TcpStream> {
-    let mut last = None;
-    for socket_addr in addr.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&socket_addr, CONNECT_TIMEOUT) {
+    connect_to(addr.to_socket_addrs()?, |addr| TcpStream::connect_timeout(addr, CONNECT_TIMEOUT))
+}
+
+fn connect_to<T>(
+    addrs: impl Iterator<Item = SocketAddr>,
+    connect: impl Fn(&SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    let mut told: Option<io::Error> = None;
+    for addr in addrs {
+        match connect(&addr) {
             Ok(stream) => return Ok(stream),
-            Err(error) => last = Some(error),
+            Err(error) if told.as_ref().is_none_or(refused) => told = Some(error),
+            Err(_) => {}
         }
     }
-    Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address")))
+    Err(told.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use io::ErrorKind::{ConnectionRefused, TimedOut};
+
+    #[test]
+    fn a_process_is_gone_only_if_all_addresses_of_its_host_refuse() {
+        let addrs: Vec<SocketAddr> =
+            vec!["127.0.0.1:1".parse().unwrap(), "[::1]:2".parse().unwrap()];
+        let told = |errors: [Option<io::ErrorKind>; 2]| {
+            let connect = |addr: &SocketAddr| match errors[usize::from(addr.is_ipv6())] {
+                Some(kind) => Err(kind.into()),
+                None => Ok(()),
+            };
+            connect_to(addrs.iter().copied(), connect).map_err(|error| error.kind())
+        };
+        let (refused, silent) = (Some(ConnectionRefused), Some(TimedOut));
+        assert_eq!(told([refused, refused]), Err(ConnectionRefused));
+        assert_eq!(told([refused, silent]), Err(TimedOut));
+        assert_eq!(told([silent, refused]), Err(TimedOut));
+        assert_eq!(told([refused, None]), Ok(()));
+    }
 }

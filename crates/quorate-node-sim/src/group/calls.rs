@@ -100,6 +100,14 @@ impl Group for Member {
         self.wait_applied(seqno, at_least, timeout)
     }
 
+    fn has_log_room(&self) -> bool {
+        let full = self.network.state.lock().places[self.node].full;
+        if full {
+            self.network.oracle.mark(Mark::DiskFull);
+        }
+        !full
+    }
+
     fn reachable(&self) -> Vec<ViewMember> {
         let state = self.network.state.lock();
         let own = |m: &ViewMember| m.id == id_of(self.node);

@@ -46,6 +46,8 @@ pub(super) struct Place {
     pub(super) knows_of_loss: bool,
     pub(super) leaving: bool,
     pub(super) lag: Duration,
+    /// The disk of its log has no more room than is in reserve.
+    pub(super) full: bool,
     /// Sent again until decided.
     pub(super) pending: BTreeMap<u64, (Bytes, Instant)>,
     pub(super) own: OwnLog,

@@ -141,6 +141,10 @@ impl Network {
         self.changed.notify_all();
     }
 
+    pub fn fill_disk(&self, node: usize, full: bool) {
+        self.state.lock().places[node].full = full;
+    }
+
     /// Nobody is cut off any more.
     pub fn reconnect(&self) {
         let nodes = self.state.lock().places.len();

@@ -79,6 +79,11 @@ impl Transaction<'_> {
                 server.oracle.mark(Mark::FragmentRefused);
                 false
             }
+            // Nothing of it was proposed.
+            Answer::TooLarge => {
+                server.oracle.mark(Mark::TooLarge);
+                false
+            }
             other => {
                 server.must_be_withdrawn(&format!("certify of a fragment answers {other:?}"));
                 false

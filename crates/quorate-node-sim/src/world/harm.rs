@@ -38,6 +38,7 @@ impl World {
                 self.network().purge(servers.iter().map(|server| server.number));
             }
             13 => self.corrupt(number),
+            15 => self.network().fill_disk(number, true),
             14 => self.homes[number].server.iter().for_each(|server| server.give_up()),
             _ => self.repair(),
         }
@@ -48,6 +49,7 @@ impl World {
         self.oracle().tell(|| "repair".into());
         for number in 0..self.homes.len() {
             self.network().cut(number, false);
+            self.network().fill_disk(number, false);
             if installed().random(|rng| rng.chance(500)) {
                 self.network().set_lag(number, Duration::ZERO);
             }

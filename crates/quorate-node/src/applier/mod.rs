@@ -326,14 +326,16 @@ impl Appliers {
             data: if repeated { &[] } else { &data },
             meta: link.meta(&fate, header.origin, header.trx_id, header.conn_id),
         };
-        let applied = if self.local.state() == LocalState::Error {
-            Ok(false)
-        } else {
-            self.local.host.apply(ctx, &call)
+        let applied = match self.local.state() {
+            LocalState::Error => Ok(false),
+            _ => {
+                let applied = self.local.host.apply(ctx, &call);
+                if isolated && !repeated && applied.is_ok() {
+                    self.records.isolated_is_done(event.seqno);
+                }
+                applied
+            }
         };
-        if isolated && !repeated && applied.is_ok() {
-            self.records.isolated_is_done(event.seqno);
-        }
         let Ok(exit) = applied else {
             self.withdrawal.inconsistent(&format!(
                 "the write set of seqno {} could not be applied",

@@ -17,4 +17,6 @@ pub enum Broken {
     /// The transaction was aborted, or the group lost.
     Ended,
     TooLarge,
+    /// The disk of the log is full: what is in reserve is for what lets the log become shorter.
+    NoRoom,
 }

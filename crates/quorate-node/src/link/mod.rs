@@ -88,6 +88,8 @@ pub struct Link {
     closing: AtomicBool,
     /// It closes though the server goes on.
     server_stays: AtomicBool,
+    /// Another member's server has a state that it can send, as far as was heard.
+    state_elsewhere: AtomicBool,
     closed: AtomicBool,
     /// The end is behind all that is sequenced for this connection. Held for each entry.
     ended: Mutex<bool>,
@@ -127,6 +129,7 @@ impl Link {
             failed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             server_stays: AtomicBool::new(false),
+            state_elsewhere: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             ended: Mutex::new(false),
         }
@@ -242,6 +245,14 @@ impl Link {
 
     pub fn closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    pub fn set_state_elsewhere(&self, is_there: bool) {
+        self.state_elsewhere.store(is_there, Ordering::Release);
+    }
+
+    pub fn state_elsewhere(&self) -> bool {
+        self.state_elsewhere.load(Ordering::Acquire)
     }
 
     pub fn set_server_stays(&self, stays: bool) {

@@ -94,6 +94,7 @@ impl Node {
             primary: primary.clone(),
             pause: pause.clone(),
             votes: votes.clone(),
+            catch_up: catch_up.clone(),
         });
         let appliers = Appliers::new(applier::Parts {
             local: local.clone(),

@@ -1,3 +1,4 @@
+mod caught_up;
 mod observed;
 mod severed;
 mod unlogged;
@@ -233,6 +234,9 @@ impl Group for Nobody {
     fn stands(&self, _standing: Standing) {}
     fn await_applied(&self, _: i64, _: Option<u8>, _: Duration) -> Result<(), GroupError> {
         Err(GroupError::Closed)
+    }
+    fn has_log_room(&self) -> bool {
+        true
     }
     fn reachable(&self) -> Vec<ViewMember> {
         Vec::new()

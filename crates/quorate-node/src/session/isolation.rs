@@ -84,7 +84,11 @@ impl Sessions {
         };
         // What failed certification was executed nowhere: there is nothing to vote on.
         let stays = error.is_empty() || !certified || self.votes.fails(seqno, error, false);
-        self.records.isolated_is_done(seqno);
+        let is_known = error.is_empty() || !certified || self.records.is_error(seqno);
+        if is_known {
+            // Else the next start goes by the tables, as after a crash.
+            self.records.isolated_is_done(seqno);
+        }
         let left = self.local.commit.leave(seqno).and_then(|()| self.local.apply.leave(seqno));
         let left = self.withdrawal.in_order(left);
         self.note_end();

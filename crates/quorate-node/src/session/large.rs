@@ -4,7 +4,9 @@
 //! Invariants:
 //! - the write set is proposed when all its parts are in the log, so that it finds them there;
 //! - a stream that was opened ends: with its write set's verdict, or by [`Sessions::give_up_parts`] at the
-//!   release of its transaction.
+//!   release of its transaction;
+//! - no part is sent while the log's disk has no room but its reserve. The log is kept from the first part on, so
+//!   parts that took the reserve would leave no room for the entry that gives them up.
 
 use super::{is_given_up, Sessions};
 use crate::blocking::MutexGuard;
@@ -90,10 +92,21 @@ impl Sessions {
             }
             None => return None,
         };
+        if stream.broken.is_some() {
+            return Some(stream);
+        }
         if !self.local.counters.allows(&state.builder, stream.parts.bytes) {
             stream.broken = Some(Broken::TooLarge);
         } else if stream.origin != link.node || state.phase == Phase::MustAbort {
             stream.broken = Some(Broken::Ended);
+        } else if !link.group.has_log_room() {
+            self.local.warn(&format!(
+                "a transaction of more than 4 MiB is rolled back (after {} bytes), because the disk of this node's log \
+                 has no room, and the log must be kept until such a transaction is committed. Nothing else is lost; make \
+                 room on that disk, then run the transaction again",
+                stream.parts.bytes
+            ));
+            stream.broken = Some(Broken::NoRoom);
         }
         Some(stream)
     }
@@ -113,7 +126,7 @@ impl Sessions {
         mut state: MutexGuard<'a, TrxState>,
     ) -> Result<MutexGuard<'a, TrxState>, Answer> {
         let Some(stream) = state.stream else { return Ok(state) };
-        if stream.broken == Some(Broken::TooLarge) {
+        if matches!(stream.broken, Some(Broken::TooLarge | Broken::NoRoom)) {
             return Err(Answer::TooLarge);
         }
         if stream.broken.is_some() || stream.origin != link.node {

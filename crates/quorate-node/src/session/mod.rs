@@ -11,6 +11,7 @@ mod replay;
 mod wait;
 
 use crate::blocking::{now, Mutex};
+use crate::catch_up::CatchUp;
 use crate::fate::trx::{
     Abort, EnterResult, Fate, Handle, IsolatedTable, Phase, Remote, Trx, TrxState, TrxTable,
 };
@@ -38,6 +39,7 @@ pub struct Parts {
     pub primary: Arc<Primary>,
     pub pause: Arc<Pause>,
     pub votes: Arc<Votes>,
+    pub catch_up: Arc<CatchUp>,
 }
 
 pub struct Sessions {
@@ -48,6 +50,7 @@ pub struct Sessions {
     primary: Arc<Primary>,
     pause: Arc<Pause>,
     votes: Arc<Votes>,
+    catch_up: Arc<CatchUp>,
     trxs: TrxTable,
     /// Isolated actions under way.
     isolated: IsolatedTable,
@@ -64,7 +67,8 @@ pub struct Ordered {
 
 impl Sessions {
     pub fn new(parts: Parts) -> Self {
-        let Parts { local, records, withdrawal, proposals, primary, pause, votes } = parts;
+        let Parts { local, records, withdrawal, proposals, primary, pause, votes, catch_up } =
+            parts;
         Self {
             local,
             records,
@@ -73,6 +77,7 @@ impl Sessions {
             primary,
             pause,
             votes,
+            catch_up,
             trxs: TrxTable::default(),
             isolated: IsolatedTable::default(),
             late_logged: Mutex::default(),
@@ -371,10 +376,16 @@ impl Sessions {
         Answer::Done
     }
 
-    /// A server may end its connection before its sessions: the last of them stands where it stopped.
+    /// A server may end its connection before its sessions: the last of them stands where it stopped. And where only
+    /// its own sessions were behind, no event of the queue shows that it has caught up.
     fn note_end(&self) {
-        if self.local.state() != LocalState::Undefined {
-            return; // nearly always: it is asked at the end of each transaction
+        match self.local.state() {
+            LocalState::Undefined => {}
+            LocalState::Joined if self.local.queue.len() == 0 => {
+                self.local.link().iter().for_each(|link| self.catch_up.check(link));
+                return;
+            }
+            _ => return, // nearly always: it is asked at the end of each transaction
         }
         if let Some(link) = self.local.link().filter(|link| link.closed()) {
             self.records.note_closed(&link, self.local.apply.last_left());

@@ -51,20 +51,26 @@ impl FailedNotes {
         Self { path: data_dir.join(NAME), inner: Mutex::default() }
     }
 
-    /// Reads what is known of this data, which stands at `position`. What the file does not speak
-    /// of (it is new, or about another history) begins there.
+    /// Reads what is known of this data, which stands at `position`, and has executed what `is_done` says above it.
+    /// What the file does not speak of (it is new, or about another history) begins there.
     ///
     /// The inner result is of writing down where it begins.
-    pub fn open(&self, history: u128, position: i64) -> Result<io::Result<()>, UnusableNote> {
+    pub fn open(
+        &self,
+        history: u128,
+        position: i64,
+        is_done: impl Fn(i64) -> bool,
+    ) -> Result<io::Result<()>, UnusableNote> {
         let text = read_note(&self.path)?.unwrap_or_default();
         let found = parse(&text, history).filter(|found| found.base <= position);
         let mut inner = self.inner.lock();
         let is_whole = found.is_some() && text.ends_with('\n');
         *inner = found.unwrap_or(Inner { history, base: position, errors: BTreeMap::new() });
-        // An error above the position was lost with its seqno: it comes again.
-        inner.errors.retain(|seqno, _| *seqno <= position);
+        // An error above the position was lost with its seqno: it comes again, and may be none then.
+        let noted = inner.errors.len();
+        inner.errors.retain(|seqno, _| *seqno <= position || is_done(*seqno));
         // A line after a torn one would be read as part of that.
-        Ok(if is_whole { Ok(()) } else { self.write(&inner) })
+        Ok(if is_whole && inner.errors.len() == noted { Ok(()) } else { self.write(&inner) })
     }
 
     /// The data was replaced by a state of this position.
@@ -154,7 +160,7 @@ mod tests {
 
     fn opened(dir: &Path, history: u128, position: i64) -> FailedNotes {
         let notes = FailedNotes::new(dir);
-        notes.open(history, position).unwrap().unwrap();
+        notes.open(history, position, |_| false).unwrap().unwrap();
         notes
     }
 
@@ -172,7 +178,15 @@ mod tests {
             (Past::Error(Ballot::Error(0xab)), Past::Error(Ballot::Dissent(0xcd)))
         );
         assert_eq!(opened(&dir, 7, i64::MAX).past(15), Past::Error(Ballot::Dissent(0xcd)));
+        let passed_over = FailedNotes::new(&dir);
+        passed_over.open(7, 14, |seqno| seqno == 15).unwrap().unwrap();
+        assert_eq!(
+            passed_over.past(15),
+            Past::Error(Ballot::Dissent(0xcd)),
+            "DDL that was executed"
+        );
         assert_eq!(opened(&dir, 7, 14).past(15), Past::Success, "it comes again");
+        assert_eq!(opened(&dir, 7, 15).past(15), Past::Success, "and has come without an error");
         assert_eq!(opened(&dir, 8, 20).past(15), Past::Settled, "another history");
         fs::remove_dir_all(&dir).unwrap();
     }
@@ -195,7 +209,7 @@ mod tests {
     fn a_file_that_cannot_be_read_is_neither_taken_for_empty_nor_replaced() {
         let dir = temp("unreadable");
         fs::write(dir.join(NAME), [0xff, b'\n']).unwrap();
-        let error = FailedNotes::new(&dir).open(7, 10).unwrap_err().to_string();
+        let error = FailedNotes::new(&dir).open(7, 10, |_| false).unwrap_err().to_string();
         assert!(error.contains(NAME), "{error}");
         assert_eq!(fs::read(dir.join(NAME)).unwrap(), [0xff, b'\n']);
         fs::remove_dir_all(&dir).unwrap();

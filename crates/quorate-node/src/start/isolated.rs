@@ -105,6 +105,11 @@ impl IsolatedNotes {
         }
     }
 
+    /// Whether the action of this seqno had come to its end before the restart, with an error or without.
+    pub fn is_done(&self, seqno: i64) -> bool {
+        matches!(self.inner.lock().former.get(&seqno), Some(Note::Done))
+    }
+
     /// Notes, durably, that the action is about to run.
     pub fn begun(&self, history: u128, seqno: i64, tables: &[(String, String)]) -> io::Result<()> {
         let fingerprint = self.fingerprint(tables);

@@ -106,6 +106,9 @@ fn limit_instead(name: &str, value: &str) -> Option<&'static str> {
         "quorate.disk_stall_timeout" => (lasts(100), "a period of at least PT0.1S"),
         "quorate.election_timeout" => (lasts(100), "a period of at least PT0.1S"),
         "quorate.priority" => (number(0, PRIORITY_MAX.into()), "a number from 0 to 100"),
+        "repl.max_ws_size" => {
+            (size(0, i32::MAX as u64), "a size up to 2147483647 (a byte less than 2 GiB)")
+        }
         "quorate.segment_size" => (size(64 << 10, 32 << 30), "a size from 64K to 32G"),
         _ => return None,
     };
@@ -128,6 +131,7 @@ mod tests {
             "gmcast.segment=-1",
             "quorate.autorejoin_tries=-1",
             "quorate.cert_window=15",
+            "repl.max_ws_size=2G",
             "quorate.disk_stall_timeout=0",
             "quorate.election_timeout=PT0S",
             "quorate.flow_control_applied=-1",

@@ -5,20 +5,20 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(
-    about = "Measure Quorate beside the systems that a user would pick instead",
-    long_about = "Starts each system fresh on hosts and networks made for it, drives it, and writes one \
+    about = "Compare Quorate with other systems on this machine",
+    long_about = "Starts each system anew on hosts and networks that are made for it, puts load on it, and writes one \
         report: charts, tables, the exact settings of each system, and the figures that others have \
-        published of the same test. The systems take turns, and each figure is the median of several \
+        published for the same test. The systems take turns, and each figure is the median of several \
         rounds.\n\n\
         The hosts are network namespaces, so it needs root; the nodes' data is on the disk of \
         $QUORATE_LAB_DIR [default: /var/tmp]. All members share this machine: compare ratios, not \
-        figures. Ctrl-C ends it with a report of what is done, and the same command with the same --out \
-        goes on from there. What was measured with another build, with servers of another version, or \
-        otherwise, does not go into the same --out: name another one, or remove the folder.\n\n\
+        figures. Ctrl-C ends the run with a report of what is done, and the same command with the same --out \
+        continues from there. Figures of another build, of servers of another version, or with other settings do not \
+        go into the same --out: name another folder, or remove this one.\n\n\
         Results: DIR/report.html, DIR/cells.csv, DIR/results.json, DIR/summary.md, \
         DIR/throughput.svg.\n\n\
-        Exit code 0: every cell has its figures. 1: some failed; the report says which and why. A run that \
-        a signal ends has written its report, and ends by that signal (130 in a shell after Ctrl-C).\n\n\
+        Exit code 0: every cell has its figures. 1: some cells failed; the report says which, and why. A run that \
+        is ended by a signal writes its report, and then ends by that signal (130 in a shell after Ctrl-C).\n\n\
         Examples:\n  quorate bench --quick                      a quarter of an hour\n  \
         quorate bench                              a night; --list says how long\n  \
         quorate bench oltp --networks lan,two-regions --systems quorate,galera\n  \
@@ -30,39 +30,42 @@ pub struct Bench {
     #[command(subcommand)]
     pub what: Option<BenchWhat>,
 
-    /// The tests, see --list [default: all]
+    /// The tests; --list shows them [default: all]
     #[arg(value_name = "NAME")]
     pub tests: Vec<String>,
 
-    /// The systems, see --list [default: those installed that say something in a test; with --full all, with --quick not those that are relaxed or alone; quorate-plain and quorate-sealed only if they are named]
+    /// The systems; --list shows them [default: those that are installed, in the tests where they say something; with
+    /// --full: in all tests; with --quick: without relaxed systems and servers alone. quorate-plain and quorate-sealed
+    /// are measured only if they are named]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub systems: Vec<String>,
 
-    /// The networks, see --list [default: lan and two-regions, for oltp, jitter and latency region also, for jitter three-regions also; with --full all]
+    /// The networks; --list shows them [default: lan and two-regions; for oltp, jitter and latency also region; for
+    /// jitter also three-regions; with --full: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub networks: Vec<String>,
 
-    /// One round, fewer systems, cases and numbers of clients, clusters used again
+    /// One round, with fewer systems, cases and numbers of clients; clusters are used again
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
 
-    /// Everything that was published, sizes included; it takes days
+    /// Everything that others have published, in the same sizes. This takes days
     #[arg(long)]
     pub full: bool,
 
-    /// Rounds; medians are reported [default: 3, with --quick 1]
+    /// The number of rounds; the report has the medians [default: 3, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub rounds: Option<u32>,
 
-    /// Seconds that a cell of a steady load takes [default: 10, with --quick 3, with --full 60]
+    /// How long a steady load runs for each cell, in seconds [default: 10, with --quick 3, with --full 60]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub seconds: Option<u32>,
 
-    /// Numbers of clients, for tests that have several
+    /// The numbers of clients, for tests that have several
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub clients: Vec<u32>,
 
-    /// Tables and rows of each [default: 4x50000, with --quick 4x25000, with --full 16x10000000]
+    /// The number of tables, and of rows in each [default: 4x50000, with --quick 4x25000, with --full 16x10000000]
     #[arg(long, value_name = "TABLESxROWS", value_parser = parse_tables)]
     pub tables: Option<(u32, u32)>,
 
@@ -76,15 +79,16 @@ pub struct Bench {
     )]
     pub mysql_root: Option<PathBuf>,
 
-    /// Oltp and latency also: who uses the processor for a transaction, in DIR/profiles; by function, with linux-perf
+    /// For oltp and latency, also write to DIR/profiles what uses the processor in a transaction; by function, if
+    /// linux-perf is installed
     #[arg(long)]
     pub profile: bool,
 
-    /// Where results go; a run that is there already is gone on with, if its settings are the same
+    /// Where the results go. A run that is already there is continued, if its settings are the same
     #[arg(long, value_name = "DIR", default_value = "bench")]
     pub out: PathBuf,
 
-    /// Name all tests, systems and networks, and say how long the tests take
+    /// List all tests, systems and networks, and how long the tests take
     #[arg(long)]
     pub list: bool,
 }
@@ -97,7 +101,7 @@ pub enum BenchWhat {
         #[arg(value_name = "DIR", required = true)]
         runs: Vec<PathBuf>,
 
-        /// Where the report goes, and, of several runs, what they have together [default, of one run: its folder]
+        /// Where the report goes and, for several runs, their merged results [default for one run: its folder]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 // as the help of each command that takes a certificate.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Certificate {
-    /// The certificate to show to members (PEM), if they know each other by certificates
+    /// The certificate to show to the members (PEM), if they know each other by certificates
     #[arg(long, global = true, value_name = "FILE", requires = "ssl_key")]
     pub ssl_cert: Option<PathBuf>,
 
@@ -15,11 +15,11 @@ pub struct Certificate {
     #[arg(long, global = true, value_name = "FILE", requires = "ssl_cert")]
     pub ssl_key: Option<PathBuf>,
 
-    /// Who signs the members' certificates (PEM)
+    /// The CA that signs the members' certificates (PEM)
     #[arg(long, global = true, value_name = "FILE", requires = "ssl_cert")]
     pub ssl_ca: Option<PathBuf>,
 
-    /// The names that members' certificates are for (quorate.ssl_names) [default: *, whatever the CA signed]
+    /// The names in the members' certificates (quorate.ssl_names) [default: *, any certificate that the CA signed]
     #[arg(long, global = true, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
     pub ssl_names: Vec<String>,
 }

@@ -8,56 +8,55 @@ const MINUTES_MAX: f64 = 7.0 * 24.0 * 60.0;
 
 #[derive(Args)]
 #[command(
-    about = "Let things fail on a cluster made for it, and check that nothing promised was broken",
-    long_about = "Makes a cluster of its own, lets clients work on it while nodes die, hang, are cut \
-        off and lose their disks, mends everything, and checks: nothing acknowledged is lost, all \
-        nodes are equal byte for byte, transfers balance, no causal read was stale, and which \
-        isolation anomalies were seen.\n\n\
-        The cluster's hosts are network namespaces and its disks a file system of this command's \
-        own, so it needs root; --loopback uses plain processes, whose networks and disks do not \
-        fail. Nothing of it is left afterwards but the folder of results: histories, faults, \
-        the nodes' logs, verdict.txt, timeline.svg, report.html.\n\n\
-        Exit code 0: everything held. 2: something did not. 75: the nodes did not come back in \
-        time, or nothing was acknowledged. 1: the run could not be carried out.\n\n\
+    about = "Make things fail on a cluster of its own, and check that every promise was kept",
+    long_about = "Makes a cluster of its own. Clients work on it while nodes die, hang, are cut off and lose their \
+        disks. Then it repairs everything, and checks that nothing acknowledged is lost, that all nodes are equal byte \
+        for byte, that transfers balance, and that no causal read was stale. It also says which isolation anomalies it \
+        saw.\n\n\
+        The cluster's hosts are network namespaces, and its disks are in a file system of this command's own, so it \
+        needs root. --loopback uses plain processes, whose networks and disks do not fail. Afterwards only the folder \
+        of results is left: histories, faults, the nodes' logs, verdict.txt, timeline.svg, report.html.\n\n\
+        Exit code 0: every promise was kept. 1: the run could not be carried out. 2: a promise was broken. 75: the \
+        nodes did not come back in time, or nothing was acknowledged.\n\n\
         Examples:\n  quorate chaos --minutes 5\n  \
         quorate chaos --schedule all --workload set,bank --seed 7\n  \
         quorate chaos --nodes 2 --loggers 1 --learners 1\n  \
         quorate chaos --system galera --schedule all --set innodb_flush_log_at_trx_commit=0"
 )]
 pub struct Chaos {
-    /// What replicates
+    /// The system to test
     #[arg(long, value_enum, default_value = "quorate")]
     pub system: ChaosSystem,
 
-    /// Decides everything the schedule leaves open; printed, so that a run can be repeated
+    /// The seed of all random choices. It is printed, so that a run can be repeated
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
 
-    /// How many servers
+    /// The number of servers
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
     pub nodes: u16,
 
-    /// Members besides with a log and a vote, and no database; they are numbered last
+    /// The number of loggers, which have a log and a vote, but no database. They get the last numbers
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=4))]
     pub loggers: u16,
 
-    /// Servers besides without a vote
+    /// The number of learners, which are more servers without a vote
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=4))]
     pub learners: u16,
 
-    /// How long things fail
+    /// How long things fail, in minutes
     #[arg(long, value_name = "M", default_value_t = 5.0, value_parser = minutes)]
     pub minutes: f64,
 
-    /// What clients do, see --list
+    /// What the clients do; --list shows the names
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "all")]
     pub workload: Vec<String>,
 
-    /// What fails, see --list
+    /// What fails; --list shows the names
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "every")]
     pub schedule: Vec<String>,
 
-    /// Whether clients write to one node, or each to its own
+    /// Whether all clients write to one node, or each to its own
     #[arg(long, value_enum, default_value = "all")]
     pub writers: ChaosWriters,
 
@@ -65,11 +64,11 @@ pub struct Chaos {
     #[arg(long, value_name = "NAME", default_value = "lan")]
     pub preset: String,
 
-    /// Where results go [default: chaos-SEED]
+    /// Where the results go [default: chaos-SEED]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// A server option; wins over those that `quorate up` sets, too
+    /// An option of the servers; it overrides those that `quorate up` sets, too
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
 
@@ -77,11 +76,11 @@ pub struct Chaos {
     #[arg(long, value_name = "OPTIONS")]
     pub provider_options: Option<String>,
 
-    /// Plain processes on 127.0.0.1, without networks and disks that fail
+    /// Use plain processes on 127.0.0.1, whose networks and disks do not fail
     #[arg(long)]
     pub loopback: bool,
 
-    /// Name all workloads and schedules
+    /// List all workloads and schedules
     #[arg(long)]
     pub list: bool,
 
@@ -93,7 +92,7 @@ pub struct Chaos {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ChaosSystem {
     Quorate,
-    /// As installed; to see that the checkers notice
+    /// As it is installed, to see that the checkers find something
     Galera,
 }
 

@@ -7,47 +7,49 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(
-    about = "Look whether servers, hosts and a group are fit, and what would be wrong",
-    long_about = "Looks whether servers are fit for a group, before anything is changed, and how a group is, at any \
-        time. It reads only. Each finding says what to do. What is looked at depends on what is named; name several \
-        to have all of it:\n\n\
+    about = "Check servers, hosts or a running group; each finding says what to do",
+    long_about = "Checks whether servers are fit for a group, before anything is changed, and the state of a group, at \
+        any time. It changes nothing. Each finding says what to do. What is checked depends on what you name. You can \
+        name several of these at once:\n\n\
         SERVER...: the servers, asked by SQL: their release, tables that would not be replicated or have no primary \
-        key, settings, isolation level, clocks, and what differs between them. A Galera cluster that is to go over is \
-        asked the same, with what is said of it there. The account needs to see all tables (SELECT on *.*), and no \
-        more.\n\n\
-        --cluster NAME, --seed HOST:PORT: the members of a group, asked as an operator at the group's port, without \
+        key, settings, isolation level, clocks, and what differs between them. They may be a Galera cluster that is \
+        to be moved to Quorate. The account needs the right to read all tables (SELECT on *.*), and nothing \
+        else.\n\n\
+        --cluster NAME, --seed HOST:PORT: the members of a group, asked as an operator on the group's port, without \
         SQL: links between them that are cut, slow and uneven disks, releases and feature levels, certificates that \
-        expire, lag, and which loss of a member or of a zone would stop all writes. If nothing is named, it is the \
-        cluster on this machine.\n\n\
+        expire, lag, and which loss of a member or of a zone would stop all writes. If you name nothing, the cluster \
+        on this machine is checked in this way.\n\n\
         --peers HOST,...: the network from this host to others, before anything is installed there: whether the \
-        group's port (4567), state transfer (4444) and MariaDB (3306) are reached, how long a round trip takes, and \
-        which line a firewall lacks. Run it on each host, and not while a node joins: one that waits for its state \
-        transfer at 4444 takes the check for its donor, and has to start again.\n\n\
-        --disk FOLDER: a sync of a disk of this host: of the one where quorate.dir is to be, on each host.\n\n\
-        Exit code 0: nothing to mend first. 1: something is (✗). 69: a server, a member or a host does not answer. \
-        77: it refuses the account, its password, or the operator.\n\n\
-        Examples:\n  quorate check 10.0.0.1 10.0.0.2 10.0.0.3 --user root --password-file pw\n  \
+        ports of the group (4567), of state transfers (4444) and of MariaDB (3306) can be reached, how long a round \
+        trip takes, and which line a firewall lacks. Run it on each host, but not while a node joins: a node that \
+        waits for its state transfer at 4444 takes the check for its donor, and has to start again.\n\n\
+        --disk FOLDER: how long a sync takes on a disk of this host. Run it on each host, for the disk where \
+        quorate.dir is to be.\n\n\
+        Exit code 0: nothing to fix first. 1: something has to be fixed first (✗). 64: the command line is wrong. 66: \
+        no such cluster. 69: a server, a member or a host does not answer. 77: a server refuses the account or its \
+        password, or the group refuses the operator.\n\n\
+        Examples:\n  quorate check 10.0.0.1 10.0.0.2 10.0.0.3 --user checker --password-file pw\n  \
         quorate check --peers 10.0.0.2,10.0.0.3 --disk /var/lib\n  \
         quorate check --cluster shop --json"
 )]
 pub struct Check {
-    /// Servers, HOST or HOST:PORT (3306), that are asked by SQL
+    /// The servers to ask by SQL, HOST or HOST:PORT (3306)
     #[arg(value_name = "SERVER", value_parser = server)]
     pub servers: Vec<String>,
 
-    /// Hosts to which the network is measured, HOST or HOST:PORT (the group's port, 4567)
+    /// The hosts to which the network is checked, HOST or HOST:PORT (the group's port, 4567)
     #[arg(long, value_name = "HOSTS", value_delimiter = ',', value_parser = peer)]
     pub peers: Vec<String>,
 
-    /// The account that asks servers
+    /// The account with which servers are asked
     #[arg(long, value_name = "USER", default_value = "root")]
     pub user: String,
 
-    /// The file with its password in one line [default: $QUORATE_PASSWORD, or none]
+    /// The file with the password of that account, in one line [default: $QUORATE_PASSWORD, or no password]
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
 
-    /// Measure how long a sync takes on the disk that this folder of this host is on
+    /// Measure how long a sync takes on the disk of this folder of this host
     #[arg(long, value_name = "FOLDER")]
     pub disk: Option<PathBuf>,
 

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub enum Key {
-    /// Make a key in a new file
+    /// Make a new key in a new file
     New {
-        /// Made for its owner alone (mode 600); one that is there is not touched
+        /// The file to make, with mode 600. An existing file is never overwritten
         file: PathBuf,
     },
-    /// Put a new key before those of a file, for what is written after the next start
+    /// Put a new key in front of those of a file, to be used from the node's next start on
     Add {
-        /// What quorate.encrypt_key_file names
+        /// The file that quorate.encrypt_key_file names
         file: PathBuf,
     },
 }

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(mut_arg("ssl_ca", |arg| {
-    arg.help("Who signs the members' certificates (PEM) [default: the certificate itself]")
+    arg.help("The CA that signs the members' certificates (PEM) [default: the certificate itself]")
 }))]
 #[command(mut_arg("ssl_names", |arg| {
     arg.help(
-        "The names that members' certificates are for (quorate.ssl_names): needed beside --ssl-ca where other hosts \
-         can reach it; *: whatever the CA signed",
+        "The names in the members' certificates (quorate.ssl_names). Needed with --ssl-ca if other hosts can reach \
+         the logger. *: any certificate that the CA signed",
     )
 }))]
 pub struct Logger {
-    /// Its name, as `member list` shows it
+    /// The logger's name, as `member list` shows it
     #[arg(long, value_name = "NAME")]
     pub name: String,
 
@@ -24,24 +24,24 @@ pub struct Logger {
     #[arg(long, value_name = "NAME")]
     pub cluster_name: String,
 
-    /// Where the others reach it, HOST:PORT
+    /// The address at which the other members reach it, HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub address: String,
 
-    /// Where it listens [default: the port of --address, on all IPv4 addresses, or on all IPv6 addresses if
+    /// The address to listen on [default: the port of --address, on all IPv4 addresses, or on all IPv6 addresses if
     /// --address is one]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub listen: Option<String>,
 
-    /// Group addresses of the servers, HOST:PORT
+    /// The group addresses of the servers, HOST:PORT
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',', required = true, value_parser = address)]
     pub join: Vec<String>,
 
-    /// Where it keeps the log; made if it is not there
+    /// The directory of its log. It is made if it does not exist
     #[arg(long, value_name = "DIR")]
     pub log_dir: PathBuf,
 
-    /// The data centre it stands in
+    /// The data centre that it is in
     #[arg(long, value_name = "ZONE", default_value = "")]
     pub zone: String,
 
@@ -52,33 +52,33 @@ pub struct Logger {
     #[command(flatten)]
     pub certificate: Certificate,
 
-    /// Lists of members' certificates that were revoked (PEM; socket.ssl_crl)
+    /// The revocation lists for the members' certificates (PEM; socket.ssl_crl)
     #[arg(long, value_name = "FILE", requires = "ssl_ca")]
     pub ssl_crl: Option<PathBuf>,
 
-    /// The suites of TLS 1.3 that it speaks (socket.ssl_cipher); those of older versions have no effect [default:
-    /// all]
+    /// The cipher suites of TLS 1.3 that it may use (socket.ssl_cipher). Those of older versions have no effect
+    /// [default: all]
     #[arg(long, value_name = "SUITES", requires = "ssl_cert")]
     pub ssl_cipher: Option<String>,
 
-    /// Which operators are let in (quorate.operators): NAME[:read],... or none [default: with a secret, all
-    /// that have a credential]
+    /// The operators that are let in (quorate.operators): NAME[:read],... or none [default: with a secret, all that
+    /// have a credential]
     #[arg(long, value_name = "NAMES", default_value = "")]
     pub operators: Operators,
 
-    /// This logger's keys (`quorate key new`): its log is encrypted on disk with the first of them
+    /// The file with this logger's keys (`quorate key new`). Its log is encrypted on disk with the first of them
     #[arg(long, value_name = "FILE")]
     pub encrypt_key_file: Option<PathBuf>,
 
-    /// Files of its log that are in the clear are not read (quorate.encrypt=only)
+    /// Refuse files of its log that are not encrypted (quorate.encrypt=only)
     #[arg(long, requires = "encrypt_key_file")]
     pub encrypt_only: bool,
 
-    /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
+    /// Allow plain connections, too, while the group changes over to encrypted ones, or back (socket.dynamic)
     #[arg(long)]
     pub dynamic: bool,
 
-    /// Without secret and certificates: whoever reaches the port is believed (quorate.insecure)
+    /// Use neither a secret nor certificates: whoever reaches the port is trusted (quorate.insecure)
     #[arg(long, conflicts_with_all = ["secret_file", "ssl_cert"])]
     pub insecure: bool,
 }

@@ -5,16 +5,17 @@ use clap::Args;
 
 #[derive(Args)]
 #[command(
-    about = "Show every node: address, role, state, position, lag, log; and what is wrong",
-    long_about = "Shows every node: address, role, state, last applied seqno, how far that is behind, size of its \
-        log and how far back it reaches, zone, priority, release. What is wrong stands at the end, in words.\n\n\
+    about = "Show the state of each node, and what is wrong",
+    long_about = "Shows the state of each node: address, role, state, last applied seqno, how far that is behind, size \
+        of its log and how far back the log reaches, zone, priority, release. The end says in words what is \
+        wrong.\n\n\
         A logger is Synced when it has a vote and is connected to a majority. It has no seqno, and its address is \
         that of the group's port.\n\n\
-        Exit code 0: every node is Synced. 1: degraded, writes are still accepted by some node. \
-        2: no node accepts writes, or nothing runs.\n\n\
-        The members are asked on the group's own port, without SQL; those that do not answer within seconds are \
-        named. With --seed or --cluster it is another group than the one on this machine, and you are an operator \
-        with a credential or a certificate. Exit code 69: nobody answers there.\n\n\
+        The members are asked on the group's port, without SQL. Those that do not answer within seconds are named. \
+        For another group than the one on this machine, give --seed or --cluster; you have to be an operator there, \
+        with a credential or a certificate.\n\n\
+        Exit code 0: every node is Synced. 1: degraded: some are not, but some node accepts writes. 2: no node \
+        accepts writes, or nothing runs. 69: no member of the other group answers.\n\n\
         Examples:\n  quorate status --seed 10.0.0.1:4567 --operator-file ~/ann.operator\n  \
         quorate status --json | jq '.nodes[] | select(.state != \"Synced\")'"
 )]
@@ -29,26 +30,26 @@ pub struct Status {
 
 #[derive(Args)]
 #[command(
-    about = "Show the status again and again, and what each node applies a second",
-    long_about = "Shows what `quorate status` does, again and again until Ctrl-C, and below it how many write \
-        sets each node has applied a second since the last look. On a terminal it stays in place; into a file \
-        or a pipe each look follows the last, with its time before it.\n\n\
-        If nobody answers any more it says so and looks on. The exit code, with --count, is that of the last \
-        look, as of `quorate status`.\n\n\
+    about = "Show the status repeatedly, with the write sets that each node applies per second",
+    long_about = "Shows what `quorate status` shows, repeatedly until Ctrl-C, and below it how many write sets each \
+        node has applied per second since the last look. On a terminal it is updated in place. In a file or a pipe, \
+        each look follows the one before, and begins with its time.\n\n\
+        If no member answers any more, it says so, and continues. With --count, the exit code is that of the last \
+        look, as for `quorate status`.\n\n\
         Examples:\n  quorate watch\n  quorate watch --cluster shop --interval 5\n  \
         quorate watch --count 60 > minute.txt\n  \
         quorate watch --json | jq -c '[.time, .status.health]'"
 )]
 pub struct Watch {
-    /// Print one JSON object a line for each look
+    /// Print one JSON object per line, for each look
     #[arg(long)]
     pub json: bool,
 
-    /// Seconds from one look to the next
+    /// Seconds between two looks
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
     pub interval: f64,
 
-    /// End after so many looks
+    /// End after this number of looks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
@@ -65,12 +66,12 @@ fn interval(text: &str) -> Result<f64, String> {
 #[derive(Args)]
 #[command(
     about = "Show what happened to the group: elections, members, views, state transfers, orders",
-    long_about = "Shows what happened to the group, the newest last: who led from when on and why, who became a \
-        member and who left, who was there, state transfers, nodes that went out of service by themselves, and \
-        operators' orders with what came of them. It stands in the group's own log: every node shows the same, \
-        and a restart forgets nothing. The last 256 events and the last 64 orders are kept.\n\n\
-        INDEX is the place in the log: what comes later has a higher one, whatever the nodes' clocks say. TIME is \
-        by the clock of the node that noted it.\n\n\
+    long_about = "Shows what happened to the group, with the newest event last: who led, from when on and why, who \
+        became a member and who left, which nodes were there, state transfers, nodes that went out of service by \
+        themselves, and operators' orders with their results. The history is in the group's own log: every node shows \
+        the same, and nothing is forgotten in a restart. The last 256 events and the last 64 orders are kept.\n\n\
+        INDEX is the position in the log: a later event has a higher one, even if the nodes' clocks differ. TIME is \
+        by the clock of the node that noted the event.\n\n\
         Examples:\n  quorate history\n  quorate history --kind leader --last 5\n  \
         quorate history --cluster shop --json | jq '.history[] | select(.kind == \"order\")'"
 )]
@@ -79,11 +80,11 @@ pub struct History {
     #[arg(long)]
     pub json: bool,
 
-    /// Only the last N
+    /// Show only the last N events
     #[arg(long, value_name = "N")]
     pub last: Option<usize>,
 
-    /// Only of these kinds
+    /// Show only events of these kinds
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_enum)]
     pub kind: Vec<HistoryKind>,
 
@@ -95,11 +96,11 @@ pub struct History {
 pub enum HistoryKind {
     /// Another node leads
     Leader,
-    /// Who belongs to the group, and as what
+    /// Who is a member, and in which role
     Membership,
     /// Which nodes are there
     View,
-    /// A node received the whole state from another one
+    /// A node received its state from another one
     Transfer,
     /// A node went out of service by itself
     Withdrawal,

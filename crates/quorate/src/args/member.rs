@@ -6,16 +6,16 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Subcommand)]
 pub enum Member {
-    /// Every member: role, priority, votes, zone, address
+    /// List all members: role, priority, votes, zone, address
     List,
     /// Add a node to this cluster and wait until it is Synced
     #[command(
         long_about = "Adds a node to this cluster on this machine, with the next number, and waits until \
         it is Synced: a server receives the others' data. On another machine, a server is added by \
-        starting it with wsrep_cluster_address, and a logger by `quorate logger`."
+        starting it with wsrep_cluster_address (see `quorate setup`), and a logger by `quorate logger`."
     )]
     Add {
-        /// What it joins as
+        /// The role in which it joins
         #[arg(long, value_enum, value_name = "ROLE", default_value = "voter")]
         role: Role,
 
@@ -28,7 +28,7 @@ pub enum Member {
         /// Its name, as `member list` shows it
         name: String,
 
-        /// voter, or learner: keeps its data, and has no vote
+        /// voter, or learner: has the data, but no vote
         #[arg(value_enum)]
         role: MemberRole,
     },
@@ -36,17 +36,17 @@ pub enum Member {
     Set(MemberSet),
     Remove(MemberRemove),
     Reinit(Reinit),
-    /// Cut a member off from the others, to see what happens then, or let it go on
+    /// Cut a member off from the others, to see what happens then, or connect it again
     #[command(
         long_about = "Cuts a member off from the others, as if its network had failed: it accepts no writes, and \
-        the others go on if they are a majority. It stays like that until --end, or until it is restarted.\n\n\
+        the others continue if they are a majority. It stays cut off until --end, or until it is restarted.\n\n\
         Examples:\n  quorate member isolate node3\n  quorate member isolate node3 --end"
     )]
     Isolate {
         /// Its name, as `member list` shows it
         name: String,
 
-        /// Let it go on
+        /// Connect it to the others again
         #[arg(long)]
         end: bool,
     },
@@ -67,15 +67,15 @@ pub struct MemberSet {
     /// Its name, as `member list` shows it
     pub name: String,
 
-    /// voter, or learner: has the data, and no vote
+    /// voter, or learner: has the data, but no vote
     #[arg(long, value_enum, value_name = "ROLE")]
     pub role: Option<MemberRole>,
 
-    /// Who leads rather: 0 (never) to 100
+    /// How much it is preferred as the leader: 0 (never) to 100
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub priority: Option<u8>,
 
-    /// The data centre it stands in
+    /// The data centre that it is in
     #[arg(long, value_name = "ZONE")]
     pub zone: Option<String>,
 }
@@ -83,9 +83,9 @@ pub struct MemberSet {
 #[derive(Args)]
 #[command(
     about = "Remove a member that will not come back",
-    long_about = "Removes a member that will not come back, after a question: the others count its vote no more. \
-        A server that still runs is stopped instead (systemctl stop mariadb, quorate stop): it takes leave \
-        by itself. A change after which the connected members would be no majority is refused.\n\n\
+    long_about = "Removes a member that will not come back, after asking: the others no longer count its vote. If its \
+        server still runs, stop that instead (systemctl stop mariadb, quorate stop): it leaves the group by itself. A \
+        change after which the connected members would not be a majority is refused.\n\n\
         Example:\n  quorate member remove node4"
 )]
 pub struct MemberRemove {
@@ -99,12 +99,12 @@ pub struct MemberRemove {
 
 #[derive(Args)]
 #[command(
-    about = "Have a server give its data up and fetch another's",
-    long_about = "After a question the server gives its data up and ends. When it is started again, which its \
-        service does by itself, it fetches the data of another server; the command waits until it is Synced. For a \
-        server whose data is damaged or differs from the others'. It refuses if it leads the group, or if no \
-        other server is there. On the cluster of `quorate up` the command starts the server again itself.\n\n\
-        Exit code 75: it is not Synced within --timeout; it goes on by itself.\n\n\
+    about = "Make a server discard its data and fetch that of another server",
+    long_about = "Makes a server discard its data and end, after asking. Its service starts it again, and it fetches \
+        the data of another server. The command waits until it is Synced. Use this for a server whose data is damaged, \
+        or differs from that of the others. The order is refused if the server leads the group, or if there is no \
+        other server. For a cluster of `quorate up`, the command starts the server again itself.\n\n\
+        Exit code 75: it is not Synced within --timeout; it continues by itself.\n\n\
         Examples:\n  quorate member reinit node3\n  \
         quorate member reinit db3 --cluster shop --yes --timeout 7200"
 )]
@@ -116,7 +116,7 @@ pub struct Reinit {
     #[arg(short, long)]
     pub yes: bool,
 
-    /// End as soon as it has given its data up; not on the cluster of `quorate up`
+    /// Do not wait until it is Synced; not possible for a cluster of `quorate up`
     #[arg(long, conflicts_with = "timeout")]
     pub no_wait: bool,
 
@@ -126,18 +126,18 @@ pub struct Reinit {
 
 #[derive(Args)]
 #[command(
-    about = "Show or set what holds for the whole group",
-    long_about = "Shows the rules of the whole group, or sets those that are given, once for all members: who takes \
-        writes, how priorities count, when a commit is safe and when it is answered.\n\n\
+    about = "Show or change the rules of a group",
+    long_about = "Shows the rules of a group, or changes those that are given, once for all members: who takes writes, \
+        how priorities count, when a commit is safe, and when it is answered.\n\n\
         Examples:\n  quorate member rules\n  quorate member rules --primary-mode single\n  \
         quorate member rules --zones 2"
 )]
 pub struct Rules {
-    /// Zones that must have a commit on disk, besides a majority of all votes
+    /// How many zones must have a commit on disk, besides a majority of all votes
     #[arg(long, value_name = "N")]
     pub zones: Option<u8>,
 
-    /// When a leader makes room for a member of higher priority: optimistic (once that has caught up) or
+    /// When a leader hands over to a member of higher priority: optimistic (once that member has caught up) or
     /// forced (at once)
     #[arg(long, value_name = "RULE", value_parser = ["optimistic", "forced"])]
     pub priorities: Option<String>,
@@ -147,12 +147,12 @@ pub struct Rules {
     #[arg(long, value_name = "MODE", value_parser = ["multi", "single"])]
     pub primary_mode: Option<String>,
 
-    /// With a single primary: whether a new one takes writes at once (serve), or when it has
+    /// With a single primary: whether a new one takes writes at once (serve), or only when it has
     /// applied its backlog (wait)
     #[arg(long, value_name = "RULE", value_parser = ["serve", "wait"])]
     pub primary_failover: Option<String>,
 
-    /// Whether leadership goes to the node that all writes come from: yes or no
+    /// Whether the leadership goes to the node that all writes come from: yes or no
     #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
     pub leader_follows_writes: Option<String>,
 
@@ -164,21 +164,21 @@ pub struct Rules {
 
 #[derive(Args)]
 #[command(
-    about = "Go on without a majority that is lost for good; says first what may be lost",
-    long_about = "Goes on without a majority that is lost for good. Without --reason it only says \
-        what would be kept and what may be lost, and changes nothing. It refuses while a majority may \
-        be alive. All that are to be kept are asked, and the one with the longest log is to lead. The reason \
-        stands in the log with the change. The members given up never come back with their logs: empty their \
-        directories before they are started again.\n\n\
+    about = "Go on without a majority that is lost for good; without --reason, only show what may be lost",
+    long_about = "Goes on without a majority that is lost for good. Without --reason it only shows what would be kept \
+        and what may be lost, and changes nothing. The order is refused while a majority may be alive. All members \
+        that are to be kept are asked, and the one with the longest log gets the order and becomes the leader. The \
+        reason is kept in the log. The members that are given up must never come back with their logs: empty their \
+        data and log directories before they are started again.\n\n\
         Examples:\n  quorate member force-quorum --keep node1\n  \
         quorate member force-quorum --keep node1 --reason 'data centre b burnt down'"
 )]
 pub struct Force {
-    /// The nodes that go on
+    /// The nodes to keep: all that are left
     #[arg(long, value_name = "NODES", value_delimiter = ',', required = true)]
     pub keep: Vec<String>,
 
-    /// Why; does it
+    /// The reason, kept in the log. With it the order is carried out, not only shown
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }

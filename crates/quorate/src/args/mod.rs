@@ -37,37 +37,39 @@ use std::path::PathBuf;
 #[command(
     name = "quorate",
     version,
-    about = "Run and watch a group of MariaDB servers that lose no committed transaction",
-    long_about = "Runs MariaDB servers on this machine as one highly available database: a \
-        transaction that a client saw committed is on the disks of a majority of the servers, \
-        whatever crashes.\n\n\
-        A cluster is a directory. Each server in it (node1, node2, ...) has a folder with its \
-        data, its consensus log, its configuration and its error log. A logger (--loggers) is a \
-        node with a consensus log and an error log alone.",
+    about = "Set up, watch and operate groups of MariaDB servers that lose no committed transaction",
+    long_about = "Sets up, watches and operates groups of MariaDB servers that lose no committed transaction: what a \
+        client saw committed is on the disks of a majority of the members, whatever crashes.\n\n\
+        `setup`, `logger` and `agent` are for servers that are installed on this machine. `status`, `switchover`, \
+        `member` and others work on any group: name it with --cluster or --seed. `up`, `down`, `start`, `kill` and \
+        others are for a cluster for trying out, in one directory of this machine.\n\n\
+        In such a directory, each server (node1, node2, ...) has a folder with its data, its consensus log, its \
+        configuration and its error log. A logger (--loggers) is a node with a consensus log and an error log, but no \
+        data.",
     after_help = EXIT_CODES,
     after_long_help = concat!(
         "Examples:\n",
         "  quorate up                 make a cluster of three servers, or start the one that is here\n",
-        "  quorate status             who is alive, who leads, how far everybody is\n",
-        "  quorate watch              the same, again each second, with rates\n",
+        "  quorate status             show which nodes run, which one leads, and what is wrong\n",
+        "  quorate watch              the same every second, with rates\n",
         "  quorate sql node1          open a client on node1\n",
         "  quorate kill node1         kill -9, to see that nothing is lost\n",
         "  quorate up                 start whatever is not running\n",
         "  quorate down --wipe        stop everything and delete the data\n",
-        "  quorate status --cluster shop                  the same of a group elsewhere ('cluster add' keeps it)\n",
+        "  quorate status --cluster shop                  the state of a group elsewhere ('cluster add' stores it)\n",
         "  quorate switchover --cluster shop --to db2     hand its leadership over\n\n",
         "Exit codes:\n",
         "  0   done; status: every node is Synced\n",
         "  1   failed; status: degraded (some node is not Synced, but writes are accepted)\n",
         "  2   status: no node accepts writes; chaos: a promise was broken\n",
-        "  64  wrong command line, or a name that nobody has; there is no terminal to ask on (--yes)\n",
-        "  66  there is no cluster where it was looked for\n",
-        "  69  software is missing (the message names the package), or nobody answers\n",
-        "  75  time limit passed; servers keep running\n",
-        "  77  no permission: other account's files, root is needed, a password is wrong, or the members do\n",
-        "      not let this operator do that\n\n",
+        "  64  the command line is wrong, no node has that name, or there is no terminal to ask on (--yes)\n",
+        "  66  there is no cluster of that name, or in that directory\n",
+        "  69  software is missing (the message names the package), or no member answers\n",
+        "  75  the time limit has passed; servers keep running\n",
+        "  77  no permission: the files belong to another account, root is needed, a password is wrong, or the\n",
+        "      members do not let this operator do that\n\n",
         "With --json an error is an object, too: {\"error\": {\"code\": 69, \"reason\": \"...\"}}.\n\n",
-        "Where the cluster is: --dir, else $QUORATE_DIR, else ./quorate-data, else\n",
+        "The directory of the cluster of `quorate up`: --dir, otherwise $QUORATE_DIR, otherwise ./quorate-data, or\n",
         "/var/lib/quorate if ./quorate-data does not exist and a cluster is there."
     )
 )]
@@ -83,11 +85,12 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed or degraded, 2 no node accepts writes, \
-    64 usage, 66 no cluster there, 69 software missing or nobody answers, 75 time limit, 77 no permission. More: quorate --help, quorate COMMAND --help";
+    64 usage, 66 no such cluster, 69 software missing or no member answers, 75 time limit, 77 no permission. \
+    More: quorate --help, quorate COMMAND --help";
 
 #[derive(Args, Clone)]
 pub struct Place {
-    /// The cluster's directory
+    /// The directory of a cluster of `quorate up`
     #[arg(long, global = true, env = "QUORATE_DIR", value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
@@ -114,35 +117,35 @@ pub enum Command {
     )]
     Start(OneNode),
     /// Stop one node cleanly
-    #[command(long_about = "Stops one node cleanly (SIGTERM). The others go on without it.")]
+    #[command(long_about = "Stops one node cleanly (SIGTERM). The others continue without it.")]
     Stop(Stop),
     /// Stop one node cleanly, start it again and wait until it is Synced
     Restart(OneNode),
-    /// Kill one node as a crash would (kill -9)
+    /// Kill one or several nodes, as a crash would (kill -9)
     #[command(
-        long_about = "Kills one node as a crash would (SIGKILL): nothing is flushed, nobody is \
-        told. `quorate up` or `quorate start NODE` brings it back; every transaction that was \
+        long_about = "Kills one or several nodes, as a crash would (SIGKILL): nothing is flushed, and the \
+        others are not told. `quorate up` or `quorate start NODE` brings them back. Every transaction that was \
         acknowledged is still there.\n\nExample:\n  quorate kill node2 && quorate status; quorate up"
     )]
     Kill(Kill),
-    /// Run a member with a log and a vote, and no database
+    /// Run a logger: a member with a log and a vote, but no database
     #[command(
         long_about = "Runs a logger in the foreground: a member of the group that keeps the log and \
         votes, and has no database. Two servers and a logger lose nothing when any one of the three \
         is lost, with two copies of the data instead of three; it needs one core, little memory and \
         a disk that syncs quickly. It leads only to hand over to a server. Clients do not see it.\n\n\
-        It ends on SIGTERM or SIGINT and takes leave of the group then; started again, it joins again. \
-        A crash (or kill -9) costs nothing: it goes on from its log.\n\n\
-        In a cluster of this command, on this machine, `quorate up --loggers 1` runs it.\n\n\
+        On SIGTERM or SIGINT it leaves the group and ends. When it is started again, it joins again. \
+        After a crash (or kill -9), it continues from its log.\n\n\
+        For a cluster of `quorate up`, on this machine, `quorate up --loggers 1` runs it.\n\n\
         Example:\n  quorate logger --name log1 --cluster-name quorate --log-dir /var/lib/quorate-log \\\n    \
         --secret-file /etc/quorate.secret --address 10.0.0.3:4567 --join 10.0.0.1:4567,10.0.0.2:4567"
     )]
     Logger(Logger),
-    /// Make the secret by which the members of a group know each other
+    /// Make the secret that all members of a group share
     #[command(
-        long_about = "Makes the secret by which the members of a group know each other: 256 random bits \
-        in a file, the same on all nodes. With it their connections are encrypted, and nobody else is let \
-        in. A cluster of this command (`quorate up`) has one by itself.\n\n\
+        long_about = "Makes the secret that all members of a group share: 256 random bits in a file, the same on all \
+        nodes. With it their connections are encrypted, and only those who have it are let in. `quorate setup \
+        --first` and `quorate up` make one by themselves.\n\n\
         Examples:\n  quorate secret new /etc/mysql/quorate.secret\n  \
         quorate secret add /etc/mysql/quorate.secret"
     )]
@@ -150,12 +153,12 @@ pub enum Command {
         #[command(subcommand)]
         what: Secret,
     },
-    /// Make a credential for an operator, who may look at a group and give it orders, but is no member
+    /// Make a credential for an operator, who can look at a group and give it orders
     #[command(
-        long_about = "Makes a credential for an operator, who may look at a group and give it orders, but is \
-        no member: it can be used with --operator-file from any machine that reaches the members' group port. \
-        It is made from the group's secret, so no member has to be told of it; nor does it tell the secret. \
-        It ends with the secret, or where quorate.operators does not list its name.\n\n\
+        long_about = "Makes a credential for an operator, who can look at a group and give it orders, but is no \
+        member. It is used with --operator-file, from any machine that reaches the members' group port. It is made \
+        from the group's secret, so no member has to be told about it, and the secret cannot be computed from it. It \
+        is valid until the secret is changed, or until quorate.operators is set and does not list its name.\n\n\
         Examples:\n  quorate operator new ann --secret-file /etc/mysql/quorate.secret\n  \
         quorate operator new monitor --read-only --secret-file /etc/mysql/quorate.secret"
     )]
@@ -163,11 +166,11 @@ pub enum Command {
         #[command(subcommand)]
         what: Operator,
     },
-    /// Keep addresses and credential of a group under a name, for --cluster
+    /// Store the addresses and the credential of a group under a name, for --cluster
     #[command(
-        long_about = "Keeps addresses and credential of a group under a name, for --cluster, in a file of \
-        your configuration folder (clusters.json in $XDG_CONFIG_HOME/quorate, or ~/.config/quorate). Of a \
-        credential only the place is kept, and none that only the environment names.\n\n\
+        long_about = "Stores the addresses and the credential of a group under a name, for --cluster, in a file of \
+        your configuration folder (clusters.json in $XDG_CONFIG_HOME/quorate, or ~/.config/quorate). Only the path of \
+        the credential is stored, and only if the command line names it.\n\n\
         Examples:\n  quorate cluster add shop --seed 10.0.0.1:4567,10.0.0.2:4567 --operator-file ~/ann.operator\n  \
         quorate status --cluster shop"
     )]
@@ -175,10 +178,10 @@ pub enum Command {
         #[command(subcommand)]
         what: Clusters,
     },
-    /// Make the key with which a node encrypts its log
+    /// Make the key that encrypts a node's log
     #[command(
         long_about = "Makes the key with which a node encrypts the group log, and the snapshots beside it, on its \
-        disk: 256 random bits in a file. Each node, loggers too, has its own.\n\n\
+        disk: 256 random bits in a file. Each node has its own, loggers too.\n\n\
         Examples:\n  quorate key new /etc/mysql/quorate.key\n  \
         quorate key add /etc/mysql/quorate.key"
     )]
@@ -186,24 +189,24 @@ pub enum Command {
         #[command(subcommand)]
         what: Key,
     },
-    /// Make the MariaDB server that is installed here a member of a group, or undo that
+    /// Make the MariaDB server on this machine a member of a group, or undo that
     #[command(
-        long_about = "Makes the MariaDB server that is installed on this machine a member of a group: \
-        writes one file of options, makes the directory of the group's log and, on the first server, \
-        the group's secret. It shows all of that before it asks, and does not restart the server; what \
-        to do next is printed. Run again, for instance with more members, it shows what it adds, changes and \
-        removes; what it is not told stays, and so do lines of the file that it does not know.\n\n\
+        long_about = "Makes the MariaDB server on this machine a member of a group: it writes one file of options, \
+        and makes the directory of the group's log and, on the first server, the group's secret. It shows all of that, \
+        and asks before it does it. It does not restart the server, and prints what to do next. If you run it again, \
+        for instance with more members, it shows what it adds, changes and removes. What you do not name stays as it \
+        is, and so do lines of your own in the file.\n\n\
         Examples:\n  quorate setup --first --members 10.0.0.1,10.0.0.2,10.0.0.3      on the first server\n  \
         quorate setup --members 10.0.0.1,10.0.0.2,10.0.0.3              on the others\n  \
         quorate setup --members 10.0.0.1,10.0.0.2,10.0.0.3 --zone eu --option quorate.log_retain=4G\n  \
         quorate setup --undo"
     )]
     Setup(Setup),
-    /// Show and change who belongs to the group
+    /// Show and change the members of a group
     #[command(
-        long_about = "Shows and changes who belongs to the group: roles, priorities, zones. A server \
-        is added by starting it (wsrep_cluster_address), a logger by `quorate logger`, and in a cluster of \
-        this command both by `member add`; both are removed when they stop cleanly.\n\n\
+        long_about = "Shows and changes the members of a group: roles, priorities, zones. A server is added by \
+        starting it (wsrep_cluster_address), a logger by `quorate logger`, and both by `member add` in a cluster of \
+        `quorate up`. A member that stops cleanly leaves the group.\n\n\
         Examples:\n  quorate member list\n  quorate member add --role learner\n  \
         quorate member add --role logger\n  \
         quorate member set-role node3 learner\n  \
@@ -220,20 +223,21 @@ pub enum Command {
         #[command(subcommand)]
         what: Member,
     },
-    /// Hand leadership to another node; while every node takes writes, no client sees an error
+    /// Hand the leadership over to another node
     #[command(
-        long_about = "Hands leadership from the node that leads to another one, for instance before \
+        long_about = "Hands the leadership over from the node that leads to another one, for instance before \
         its machine is serviced. Commits that are under way wait for some milliseconds and go to the \
-        new leader. Where every node takes writes, no client sees an error: the leader is only where the \
-        order of commits is decided. With a single primary the primary moves, too: transactions that are \
-        open on the former one are rolled back, and the application repeats them on the new one.\n\n\
-        With --at or --after the command looks first whether it could be done now, and then waits in the \
-        foreground. systemd can do that instead of you; neither way outlives a reboot:\n\n  \
-        systemd-run --unit=switchover --on-calendar='2026-12-01 02:00:00 UTC' quorate switchover --to db2 --cluster shop\n  \
-        systemctl list-timers switchover.timer      when it will be\n  \
-        journalctl -u switchover                    afterwards: whether it worked\n  \
+        new leader. Where every node takes writes, no client sees an error: the leader only decides the \
+        order of commits. With a single primary the primary moves, too: transactions that are \
+        open on the former one are rolled back, and the application has to repeat them on the new one.\n\n\
+        With --at or --after the command first checks whether the switchover would be possible now, and then waits in \
+        the foreground. You can let systemd wait instead. Neither survives a reboot:\n\n  \
+        systemd-run --unit=switchover --on-calendar='2026-12-01 02:00:00 UTC' \
+        quorate switchover --to db2 --cluster shop\n  \
+        systemctl list-timers switchover.timer      shows when it will be\n  \
+        journalctl -u switchover                    shows afterwards whether it worked\n  \
         systemctl stop switchover.timer             gives it up\n\n\
-        Such a unit runs as root, so --cluster names what root keeps (`quorate cluster list`).\n\n\
+        Such a unit runs as root, so --cluster takes a name that root has stored (`quorate cluster list`).\n\n\
         Examples:\n  quorate switchover             to the node whose log is furthest\n  \
         quorate switchover --to node2\n  quorate switchover --to node2 --at '2026-12-01 02:00:00'"
     )]
@@ -241,16 +245,16 @@ pub enum Command {
     Rules(Short<Rules>),
     ForceQuorum(Short<Force>),
     Reinit(Short<Reinit>),
-    /// Keep leadership and members as they are while you work on the group
+    /// Keep the leadership and the members as they are while you work on the group
     #[command(
-        long_about = "While a group is paused, nothing hands leadership over or expels a member by itself: not \
-        priorities, not leader_follows_writes, not quorate.expel_timeout. Writes go on, and if the leader fails, \
-        another one is elected as ever: a pause does not make the group less available. Orders are carried out. \
-        It ends with `quorate resume`; `quorate status` says that the group is paused.\n\n\
-        Example:\n  quorate pause && reboot-everything && quorate resume"
+        long_about = "While a group is paused, nothing hands the leadership over or expels a member by itself: not \
+        priorities, not leader_follows_writes, not quorate.expel_timeout. Writes continue, and if the leader fails, \
+        another one is elected as usual: a pause does not make the group less available. Orders are carried out. \
+        `quorate resume` ends the pause.\n\n\
+        Example:\n  quorate pause\n  quorate status      says that the group is paused\n  quorate resume"
     )]
     Pause(Pause),
-    /// End a pause
+    /// Resume a group that is paused
     Resume(Pause),
     /// Open the MariaDB client on a node
     #[command(

@@ -14,34 +14,34 @@ const TIMEOUT_SECONDS_MAX: u64 = 7 * 24 * 3600;
     long_about = "Makes a cluster, or starts what is stopped, and waits until every node is Synced.\n\n\
         In a new directory it makes and starts N servers. In an existing one it starts the nodes \
         that do not run, all at once: no order, no bootstrap step, also after a crash of all of \
-        them. Nodes that run are left alone; a larger --nodes adds nodes.\n\n\
+        them. Nodes that run are left alone. A larger --nodes adds nodes.\n\n\
         Two servers and a logger (--nodes 2 --loggers 1) lose nothing when any one of the three is \
         lost, with two copies of the data instead of three. A logger is a node, too: it has the \
         next number, and is started, stopped and killed like the servers.\n\n\
-        The nodes go on running after this command has ended.\n\n\
+        The nodes continue to run after this command has ended.\n\n\
         Ports: node number i listens on base + 10*i for clients, +1 for the group, +2 and +3 for \
         state transfer, all on 127.0.0.1.\n\n\
-        Your own server options go to DIR/extra.cnf, which every node reads last; you may write \
-        it before the cluster is made.\n\n\
+        Put your own server options into DIR/extra.cnf, which every node reads last. You can write it \
+        before the cluster is made.\n\n\
         Examples:\n  quorate up\n  quorate up --nodes 2 --loggers 1\n  \
         quorate up --nodes 5 --dir /srv/db --base-port 4000\n  \
         quorate up --provider-options 'evs.suspect_timeout=PT2S'"
 )]
 pub struct Up {
-    /// How many servers [default: 3, or as many as the cluster has]
+    /// The number of servers [default: 3, or as many as the cluster has]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=9))]
     pub nodes: Option<u16>,
 
-    /// How many more servers, which have the data and no vote [default: 0, or what the cluster has]
+    /// The number of learners: more servers, with the data, but no vote [default: 0, or what the cluster has]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=6))]
     pub learners: Option<u16>,
 
-    /// How many loggers, which have a log and a vote and no database [default: 0, or what the
+    /// The number of loggers, which have a log and a vote, but no database [default: 0, or what the
     /// cluster has]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=4))]
     pub loggers: Option<u16>,
 
-    /// Where the ports begin [default: 3400, or what the cluster has]
+    /// The number from which ports are counted [default: 3400, or what the cluster has]
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1024..=65000))]
     pub base_port: Option<u16>,
 
@@ -53,7 +53,7 @@ pub struct Up {
     #[arg(long, value_name = "OPTIONS")]
     pub provider_options: Option<String>,
 
-    /// Server program to run [default: mariadbd from PATH, /usr/sbin]
+    /// The server program to run [default: mariadbd from PATH, /usr/sbin]
     #[arg(long, value_name = "PATH")]
     pub mariadbd: Option<PathBuf>,
 
@@ -83,9 +83,9 @@ impl Limit {
 #[command(
     about = "Stop every node cleanly",
     long_about = "Stops every node cleanly (SIGTERM to all at once) and waits. A node that does not \
-        stop within the time limit is named and left alone, unless --force is given: then it is \
+        stop within the time limit is named and left alone; with --force it is \
         killed. No acknowledged transaction is lost either way.\n\n\
-        With --wipe the directory is deleted only if every node has ended."
+        With --wipe, the directory is deleted only if every node has ended."
 )]
 pub struct Down {
     /// Delete the cluster's directory afterwards: all data, all logs
@@ -100,7 +100,7 @@ pub struct Down {
     #[arg(long)]
     pub force: bool,
 
-    /// Seconds to wait for a clean stop; before it, as long for another command to end (but at least 5)
+    /// Seconds to wait for a clean stop. Before that, it waits as long (but at least 5) for another command to end
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=TIMEOUT_SECONDS_MAX))]
     pub timeout: u64,
 }
@@ -123,14 +123,14 @@ pub struct Stop {
     #[arg(long)]
     pub force: bool,
 
-    /// Seconds to wait for a clean stop; before it, as long for another command to end (but at least 5)
+    /// Seconds to wait for a clean stop. Before that, it waits as long (but at least 5) for another command to end
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=TIMEOUT_SECONDS_MAX))]
     pub timeout: u64,
 }
 
 #[derive(Args)]
 pub struct Kill {
-    /// The nodes, as `status` names them (node2, or just 2); several die together
+    /// The nodes, as `status` names them (node2, or just 2). Several are killed together
     #[arg(required = true)]
     pub nodes: Vec<String>,
 }
@@ -154,11 +154,11 @@ pub struct Switchover {
 
 #[derive(Args)]
 pub struct When {
-    /// Wait until then, in UTC: '2026-12-01 02:00:00'; a mistake in the command shows at once
+    /// Do it at this time, in UTC: '2026-12-01 02:00:00'. Mistakes in the command are reported at once
     #[arg(long, value_name = "TIME", conflicts_with = "after", value_parser = humantime::parse_rfc3339_weak)]
     pub at: Option<SystemTime>,
 
-    /// Wait so long first: 90s, '2h 30m'
+    /// Do it after this time: 90s, '2h 30m'
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub after: Option<Duration>,
 }

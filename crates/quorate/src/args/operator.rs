@@ -8,10 +8,10 @@ use std::path::PathBuf;
 pub enum Operator {
     /// Make a credential from the group's secret
     New {
-        /// Who it is for: letters, digits and ._-@; orders are noted with this name
+        /// The operator's name (letters, digits and ._-@). Orders are recorded with it
         name: String,
 
-        /// Only for looking: no orders are taken from who has it
+        /// The operator may only look at the group, and give no orders
         #[arg(long)]
         read_only: bool,
 
@@ -19,7 +19,7 @@ pub enum Operator {
         #[arg(long, value_name = "FILE")]
         secret_file: PathBuf,
 
-        /// Made for its owner alone (mode 600); one that is there is not touched [default: NAME.operator]
+        /// The file to make, with mode 600. An existing file is never overwritten [default: NAME.operator]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
 
@@ -31,28 +31,30 @@ pub enum Operator {
 
 #[derive(Subcommand)]
 pub enum Clusters {
-    /// Keep a group under a name, for --cluster
+    /// Store a group under a name, for --cluster
     Add {
+        /// The name, without spaces
         name: String,
 
-        /// Print one JSON object: all that are kept then
+        /// Print one JSON object, with all clusters that are then stored
         #[arg(long)]
         json: bool,
 
         #[command(flatten)]
         target: Target,
     },
-    /// Those that are kept
+    /// List the groups that are stored
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Forget one; the group itself is not touched
+    /// Forget a name; the group itself is not touched
     Remove {
+        /// The name, as `cluster list` shows it
         name: String,
 
-        /// Print one JSON object: all that are kept then
+        /// Print one JSON object, with all clusters that are then stored
         #[arg(long)]
         json: bool,
     },

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 pub enum Secret {
     /// Make a new secret in a new file
     New {
-        /// Made for its owner alone (mode 600); one that is there is not touched
+        /// The file to make, with mode 600. An existing file is never overwritten
         file: PathBuf,
     },
-    /// Add a second secret to a file, to change the first one without a stop
+    /// Add a second secret to a file, to change the secret without a stop
     Add {
-        /// What quorate.secret_file names
+        /// The file that quorate.secret_file names
         file: PathBuf,
     },
 }

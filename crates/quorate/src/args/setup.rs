@@ -14,7 +14,7 @@ pub struct Setup {
     #[arg(long, value_name = "ADDRESS")]
     pub address: Option<String>,
 
-    /// This is the server whose data the cluster is to have; makes the secret
+    /// This is the server whose data the group is to have. Makes the secret
     #[arg(long)]
     pub first: bool,
 
@@ -22,12 +22,12 @@ pub struct Setup {
     #[arg(long, value_name = "NAME")]
     pub cluster_name: Option<String>,
 
-    /// The data centre that this server stands in (quorate.zone). It counts when the server joins for the first
+    /// The data centre that this server is in (quorate.zone). It counts when the server joins for the first
     /// time; later: quorate member set NAME --zone ZONE
     #[arg(long, value_name = "ZONE", value_parser = zone)]
     pub zone: Option<String>,
 
-    /// An option of the provider, as in wsrep_provider_options; may be given several times. NAME= takes one out
+    /// An option of the provider, as in wsrep_provider_options. May be given several times. NAME= removes one
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = setting)]
     pub options: Vec<(String, String)>,
 
@@ -35,15 +35,16 @@ pub struct Setup {
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
 
-    /// Where the group's log is to be [default: as it is, or beside the data directory, its name with -quorate]
+    /// The directory of the group's log [default: as it is, or beside the data directory, with -quorate added to its
+    /// name]
     #[arg(long, value_name = "DIR")]
     pub log_dir: Option<PathBuf>,
 
-    /// The file that is written
+    /// The file to write
     #[arg(long, value_name = "FILE", default_value = "/etc/mysql/mariadb.conf.d/70-quorate.cnf")]
     pub config: PathBuf,
 
-    /// The library [default: as it is, or the installed one]
+    /// The library that the server loads [default: as it is, or the installed one]
     #[arg(long, value_name = "FILE")]
     pub provider: Option<PathBuf>,
 
@@ -51,12 +52,14 @@ pub struct Setup {
     #[arg(short, long)]
     pub yes: bool,
 
-    /// Print one JSON object; without --yes it has what would be done, and nothing is changed
+    /// Print one JSON object. Without --yes, nothing is changed, and it shows what would be done
     #[arg(long)]
     pub json: bool,
 
-    /// Take the server out of the cluster's configuration; its data stays
-    #[arg(long, conflicts_with_all = ["members", "address", "first", "zone", "options"])]
+    /// Make the server a standalone one again, at its next start. Its data stays
+    #[arg(long, conflicts_with_all = [
+        "members", "address", "first", "cluster_name", "zone", "options", "secret_file", "log_dir", "provider"
+    ])]
     pub undo: bool,
 }
 

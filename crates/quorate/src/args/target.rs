@@ -7,19 +7,19 @@ use std::path::PathBuf;
 
 #[derive(Args, Clone, Debug, Default)]
 #[command(
-    next_help_heading = "Another group than the one in --dir",
+    next_help_heading = "To work on another group than the one in --dir",
     mut_arg("ssl_cert", |arg| arg.requires("ssl_ca"))
 )]
 pub struct Target {
-    /// Group addresses of some of its members, HOST:PORT (with quorate.base_port, or 4567)
+    /// Group addresses of some of its members, HOST:PORT (port 4567, or the servers' base_port)
     #[arg(long = "seed", global = true, value_name = "ADDRESSES", value_delimiter = ',', value_parser = address)]
     pub seeds: Vec<String>,
 
-    /// Its name, as `quorate cluster add` keeps it
+    /// The name of a group that `quorate cluster add` has stored
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "seeds")]
     pub cluster: Option<String>,
 
-    /// This operator's credential (`quorate operator new`) [default: what --cluster keeps, or
+    /// Your credential as an operator (`quorate operator new`) [default: what is stored under --cluster, or
     /// $QUORATE_OPERATOR_FILE]
     // Not by `env`: what the environment names would then count as given, before what is kept.
     #[arg(long, global = true, value_name = "FILE")]

@@ -42,8 +42,9 @@ impl Cluster {
     pub fn open(dir: &Path) -> Result<Cluster> {
         let Some(state) = State::read(dir)? else {
             let message = format!(
-                "no cluster in {}: `quorate up --dir {0}` makes one; --dir or QUORATE_DIR says \
-                 where to look",
+                "no cluster of `quorate up` in {}. For a group of installed servers add --cluster NAME (quorate \
+                 cluster list shows the names), or --seed HOST:PORT with --operator-file FILE. For a cluster of \
+                 `quorate up` in another directory: --dir, or QUORATE_DIR. Nothing was done",
                 dir.display()
             );
             return Err(Failure::new(NO_CLUSTER, message).into());

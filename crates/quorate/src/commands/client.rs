@@ -3,7 +3,7 @@
 use super::require_running;
 use crate::args::{Logs, Sql};
 use crate::cluster::Cluster;
-use crate::server::find_program;
+use crate::server::{find_program, missing};
 use anyhow::{Context, Result};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -11,8 +11,7 @@ use std::process::Command;
 pub fn sql(cluster: &Cluster, args: &Sql) -> Result<u8> {
     let node = cluster.find_server(&args.node)?;
     require_running(cluster, &node)?;
-    let client = find_program("mariadb")
-        .context("the client `mariadb` is not installed: apt-get install mariadb-client")?;
+    let client = find_program("mariadb").ok_or_else(|| missing("mariadb", &["mariadb-client"]))?;
     let error = Command::new(client)
         .arg(format!("--defaults-file={}", node.config().display()))
         .arg(format!("--user={}", cluster.account.database_user()))

@@ -7,6 +7,7 @@ use crate::remote::{address_of, member_named, refused, Remote};
 use anyhow::{Context, Result};
 use quorate_live::port::{Answer, Asked, MemberReport, Plan, Request};
 use serde_json::{json, Value};
+use std::collections::BTreeMap;
 
 /// Shows what would be done; does it only if a reason is given. Of those to be kept the one with the longest log is to
 /// lead: the others do not agree to a shorter one than their own.
@@ -24,12 +25,18 @@ pub fn force(group: &Remote, args: &Force, json: bool) -> Result<u8> {
         let asking = || format!("asking {}, which is to be kept and so has to agree", member.name);
         plans.push((member, plan.with_context(asking)?));
     }
+    let refusing = |(member, plan): &(&MemberReport, Plan)| {
+        plan.refusal.as_ref().map(|refusal| (member.name.clone(), refusal.clone()))
+    };
+    let mut others: BTreeMap<String, String> = plans.iter().filter_map(refusing).collect();
     // Which also says that it is not known.
     let Some((leads, planned)) = plans.into_iter().reduce(longer) else {
         return Err(member_named(report, first).map(drop).unwrap_err());
     };
+    others.remove(&leads.name);
     if !json {
         println!("{}: {}", leads.name, shown(&planned));
+        others.iter().for_each(|(name, refusal)| println!("{name} is kept, and says: {refusal}"));
     }
     let done = match &args.reason {
         Some(reason) if planned.refusal.is_none() => {
@@ -45,13 +52,18 @@ pub fn force(group: &Remote, args: &Force, json: bool) -> Result<u8> {
             "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n".into()
         }
     };
-    say(json, document(&leads.name, &planned, done.as_ref()), || last)?;
+    say(json, document(&leads.name, &planned, done.as_ref(), &others), || last)?;
     Ok(if planned.refusal.is_some() { FAILED } else { OK })
 }
 
 /// See docs/run/json.md.
-fn document(leads: &str, plan: &Plan, done: Option<&Plan>) -> Value {
-    json!({ "leads": leads, "plan": plan, "done": done })
+fn document(
+    leads: &str,
+    plan: &Plan,
+    done: Option<&Plan>,
+    refusals: &BTreeMap<String, String>,
+) -> Value {
+    json!({ "leads": leads, "plan": plan, "done": done, "refusals": refusals })
 }
 
 /// Whose log ends later; of equals one with a database, or else the first.
@@ -100,7 +112,8 @@ mod tests {
 
     #[test]
     fn the_page_names_the_fields_of_a_plan() {
-        names_fields_of(&document("n1", &Plan::default(), Some(&Plan::default())));
+        let plan = Plan::default();
+        names_fields_of(&document("n1", &plan, Some(&plan), &BTreeMap::new()));
     }
 
     #[test]

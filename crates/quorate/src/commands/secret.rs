@@ -3,7 +3,7 @@
 use crate::args::Secret as What;
 use crate::failure::OK;
 use anyhow::{Context, Result};
-use quorate_live::Secret;
+use quorate_live::{page, Secret};
 use std::path::absolute;
 
 pub fn secret(what: &What) -> Result<u8> {
@@ -24,11 +24,15 @@ pub fn secret(what: &What) -> Result<u8> {
             let file = absolute(file)?;
             Secret::new()?.append(&file)?;
             println!(
-                "{0} has two secrets now, and both are accepted. To change over without a stop:\n\
-                 1. Copy the file to all nodes. On each: FLUSH SSL (a logger: restart it).\n\
-                 2. Put the second line in the place of the first, on all nodes; FLUSH SSL on each.\n\
-                 3. Delete the old line, on all nodes; FLUSH SSL on each.",
-                file.display()
+                "{0} has two secrets now, and both are accepted. To change over without a stop (see {1}):\n\
+                 1. Copy the file to all nodes. On each server: FLUSH SSL. Restart loggers, one at a time: they read \
+                 the file only when they start. Do the same in steps 2 and 4.\n\
+                 2. Move the second line to the first place, on all nodes.\n\
+                 3. Make the credentials of all agents and operators anew (quorate operator new), and restart the \
+                 agents. The credentials made from the old secret end with step 4.\n\
+                 4. Delete the old line, on all nodes.",
+                file.display(),
+                page!("docs/security.md")
             );
         }
     }

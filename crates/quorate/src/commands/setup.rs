@@ -2,8 +2,10 @@
 
 use super::{agree, say};
 use crate::args::Setup;
-use crate::failure::{Failure, FAILED, NO_PERMISSION, OK};
-use crate::setup::{file, Access, Change, Installed, Plan, Step, ACCOUNT, SOCKET, TRANSFERS};
+use crate::failure::{Failure, FAILED, MISSING_SOFTWARE, NO_PERMISSION, OK};
+use crate::setup::{
+    file, is_adjustable, Access, Change, Installed, Plan, Step, ACCOUNT, SOCKET, TRANSFERS,
+};
 use anyhow::{Context, Result};
 use quorate_lab::server::Account;
 use rustix::process::geteuid;
@@ -22,7 +24,14 @@ pub fn setup(args: &Setup) -> Result<u8> {
     if args.undo {
         return undo(args);
     }
-    let (account, access) = (Account::named(ACCOUNT)?, Access::look()?);
+    let Ok(account) = Account::named(ACCOUNT) else {
+        let message = format!(
+            "MariaDB is not installed here: there is no account {ACCOUNT}. apt-get install mariadb-server. Nothing was \
+             changed"
+        );
+        return Err(Failure::new(MISSING_SOFTWARE, message).into());
+    };
+    let access = Access::look()?;
     let plan = Plan::make(args, &Installed::look()?, &access)?;
     if args.json {
         return by_program(args, &plan, &account, &access);
@@ -89,7 +98,7 @@ fn undo(args: &Setup) -> Result<u8> {
         }
         let steps = is_there.then(|| json!({ "do": "delete_config", "path": config }));
         let steps: Vec<Value> = steps.into_iter().collect();
-        return say(true, json!({ "steps": steps, "done": args.yes }), String::new);
+        return say(true, json!({ "steps": steps, "done": args.yes && is_there }), String::new);
     }
     if !is_there {
         println!("{} is not there: nothing to undo.", config.display());
@@ -101,8 +110,8 @@ fn undo(args: &Setup) -> Result<u8> {
     println!(
         "Done. At its next start (systemctl restart mariadb) this is a single server, with its data as \
          it is.\nThe group's log and secret are still there; delete them when you are sure that it does \
-         not return.\nIf the others are to stop counting it: stop it before, which takes leave, or \
-         `quorate member remove`.\nIf {SOCKET} was enabled before: systemctl enable {SOCKET}"
+         not return.\nIf the others are to stop counting it: stop it first (it then leaves the \
+         group), or run `quorate member remove`.\nIf {SOCKET} was enabled before: systemctl enable {SOCKET}"
     );
     Ok(OK)
 }
@@ -172,11 +181,12 @@ fn verify(plan: &Plan, access: &Access) -> Result<Vec<Problem>> {
     Ok(problems.into_iter().map(|(name, why)| (name.to_owned(), why)).collect())
 }
 
+/// What somebody may have chosen otherwise in another file is told, and is no failure.
 fn tell(plan: &Plan, problems: &[Problem]) -> u8 {
     for (name, problem) in problems {
         eprintln!("{name} of {} has no effect: {problem}", plan.config.display());
     }
-    if problems.is_empty() {
+    if problems.iter().all(|(name, _)| is_adjustable(name)) {
         OK
     } else {
         FAILED
@@ -334,6 +344,16 @@ mod tests {
         assert_eq!(names, ["wsrep_on", "encrypt"]);
         assert!(problems.iter().all(|(_, why)| why.contains("may not read it")), "{problems:?}");
         fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn what_another_file_may_say_otherwise_is_no_failure() {
+        let told = |names: &[&str]| {
+            let problems = names.iter().map(|name| (name.to_string(), "another file".to_owned()));
+            tell(&plan(), &problems.collect::<Vec<_>>())
+        };
+        assert_eq!(told(&["sync-binlog", "bind-address"]), OK);
+        assert_eq!(told(&["sync_binlog", "wsrep_on"]), FAILED);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use quorate_live::{
     everywhere, printable, AtRest, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError,
     SecretOptions, Security, TlsOptions,
 };
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::os::unix::fs::DirBuilderExt;
@@ -44,6 +45,7 @@ enum Happening {
 /// Runs until a signal ends it.
 pub fn run(args: &Logger) -> Result<u8> {
     let options = group_options(args)?;
+    allow_files();
     let (happened, happenings) = channel();
     watch_signals(happened.clone())?;
     let observer = Arc::new(Stderr { happened: happened.clone(), leads_in: AtomicU64::new(0) });
@@ -103,6 +105,18 @@ fn watch_joining(group: Arc<Group>, name: String, happened: Sender<Happening>) {
         // Nobody listens any more if the end has come already.
         let _joined = happened.send(Happening::Joined(joined));
     });
+}
+
+/// One is open for each segment of the log, of which a logger may keep many: as many as the system allows.
+fn allow_files() {
+    let allowed = getrlimit(Resource::Nofile);
+    let most = Rlimit { current: allowed.maximum, ..allowed };
+    if let Err(error) = setrlimit(Resource::Nofile, most) {
+        say(
+            LogLevel::Warn,
+            &format!("the limit of open files stays at {:?}: {error}", allowed.current),
+        );
+    }
 }
 
 fn group_options(args: &Logger) -> Result<GroupOptions> {

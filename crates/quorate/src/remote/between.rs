@@ -4,8 +4,9 @@
 use super::asked::{said_by, Answers};
 use super::survey::Survey;
 use super::voters::Voters;
-use quorate_live::port::{MemberReport, Report};
-use std::collections::BTreeMap;
+use quorate_live::port::{MemberReport, Report, Unanswered};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Two members that this command reaches, and that do not reach each other.
 #[derive(Debug, PartialEq, Eq)]
@@ -119,6 +120,35 @@ fn few(survey: &Survey) -> Option<String> {
         vital.join(" or "),
         voters.votes(|_| true),
     ))
+}
+
+/// Seeds that do not answer, and are no member's address: nothing else tells of them.
+pub fn strangers(seeds: &[String], known: &Report, answers: &Answers) -> Vec<String> {
+    let is_unreached =
+        |seed: &&String| matches!(answers.get(*seed), Some(Err(Unanswered::NotReached(_))));
+    let unreached: Vec<&String> = seeds.iter().filter(is_unreached).collect();
+    if unreached.is_empty() {
+        return Vec::new(); // nearly always: names are looked up for it
+    }
+    let resolved = |address: &str| -> BTreeSet<SocketAddr> {
+        address.to_socket_addrs().into_iter().flatten().collect()
+    };
+    let members: BTreeSet<SocketAddr> =
+        known.members.iter().flat_map(|member| resolved(&member.address)).collect();
+    let is_member = |seed: &str| {
+        let addresses = resolved(seed);
+        // What has no address now may be a member's name.
+        addresses.is_empty() || !addresses.is_disjoint(&members)
+    };
+    let strangers = unreached.into_iter().filter(|seed| !is_member(seed));
+    strangers
+        .map(|seed| {
+            format!(
+                "{seed} does not answer, and no member has this address: a server that was stopped in order, or left \
+                 the group, is no member until it is started again"
+            )
+        })
+        .collect()
 }
 
 fn releases(survey: &Survey) -> Option<String> {

@@ -18,7 +18,7 @@ mod voters;
 pub use between::{Cut, End as CutEnd, Levels};
 pub use clusters::{Clusters, Known};
 pub use survey::{Health, NodeSurvey, Survey, SYNCED};
-pub use trouble::{recent_fault, CERTIFICATE_DAYS};
+pub use trouble::{nobody_writes, recent_fault, CERTIFICATE_DAYS};
 pub use voters::{Voter, Voters};
 
 use crate::args::Target;

@@ -1,7 +1,7 @@
 //! How a group is, member by member: as each says of itself, and as whoever knows the group best says who they are.
 
 use super::asked::{best, gather, nobody, reports, said_by, silent, Answers};
-use super::between::{self, cuts, levels, notes, Cut, Levels};
+use super::between::{self, cuts, levels, notes, strangers, Cut, Levels};
 use super::order::by_name;
 use super::trouble::troubles;
 use crate::failure::{FAILED, NO_PRIMARY, OK};
@@ -109,7 +109,11 @@ impl Survey {
         let mut answers = Answers::new();
         gather(seeds, &mut answers, operating);
         match best(&answers) {
-            Some(known) => Ok(Survey::of(known, &answers).judged()),
+            Some(known) => {
+                let mut survey = Survey::of(known, &answers).judged();
+                survey.notes.extend(strangers(seeds, known, &answers));
+                Ok(survey)
+            }
             None => Err(nobody(silent(&answers))),
         }
     }
@@ -155,14 +159,26 @@ impl Survey {
         }
     }
 
+    /// The leader says itself how it is.
+    pub fn leader_answers(&self) -> bool {
+        let leads = |node: &&NodeSurvey| self.leader.as_ref() == Some(&node.name);
+        self.nodes.iter().find(leads).is_some_and(|node| node.own.is_some())
+    }
+
     /// With what follows from the nodes.
     pub(super) fn judged(mut self) -> Survey {
         // A server says that it takes writes until it has been without a leader for some seconds.
         let is_led = self.leader.is_some() || !self.is_known;
-        self.health = match is_led {
+        // The one that takes them may be the leader, and say nothing here.
+        let may_write = |node: &NodeSurvey| match self.leader_answers() {
+            true => node.takes_writes(),
+            false => node.ready,
+        };
+        let is_written = is_led && self.nodes.iter().any(may_write);
+        self.health = match is_written {
             true if self.nodes.iter().all(NodeSurvey::is_well) => Health::Synced,
-            true if self.nodes.iter().any(|node| node.ready) => Health::Degraded,
-            _ => Health::NoPrimary,
+            true => Health::Degraded,
+            false => Health::NoPrimary,
         };
         self.troubles = troubles(&self);
         self.troubles.extend(between::troubles(&self));
@@ -210,6 +226,12 @@ impl NodeSurvey {
     pub(super) fn is_logger(&self) -> bool {
         let as_member = self.member.as_ref().map(|member| member.role == "logger");
         as_member.unwrap_or(self.role.as_deref() == Some(LOGGER))
+    }
+
+    /// It takes writes of its clients, as far as it says so.
+    pub fn takes_writes(&self) -> bool {
+        let says = self.own.as_ref().and_then(|own| own.server.as_ref()?.writes);
+        self.ready && says != Some(false)
     }
 
     pub fn is_well(&self) -> bool {

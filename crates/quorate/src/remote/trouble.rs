@@ -18,6 +18,7 @@ pub fn troubles(survey: &Survey) -> Vec<String> {
     if survey.is_known && survey.leader.is_none() {
         found.push(no_leader(survey));
     }
+    found.extend(nobody_writes(survey));
     for node in &survey.nodes {
         let mut say = |what: String| found.push(format!("{} {what}", node.name));
         of_state(node, &mut say);
@@ -49,10 +50,29 @@ fn no_leader(survey: &Survey) -> String {
     )
 }
 
+/// A member leads, and servers answer, and yet none of them takes writes.
+pub fn nobody_writes(survey: &Survey) -> Option<String> {
+    let leader = survey.leader.as_ref()?;
+    let leads = survey.nodes.iter().find(|node| node.name == *leader)?;
+    let is_ready = survey.nodes.iter().any(|node| node.ready);
+    let is_written = survey.nodes.iter().any(NodeSurvey::takes_writes);
+    // A logger hands over.
+    if !is_ready || is_written || leads.own.is_none() || leads.is_logger() {
+        return None;
+    }
+    Some(format!(
+        "no server takes writes, though {leader} leads: it is read_only, or it still applies what was committed \
+         before it led (primary_failover=wait). If somebody set read_only: SET GLOBAL read_only = OFF on {leader}. \
+         No data is affected"
+    ))
+}
+
 fn of_state(node: &NodeSurvey, say: &mut impl FnMut(String)) {
     let why = node.unanswered.as_deref().unwrap_or_default();
     match &*node.state {
-        SYNCED if !node.ready && !node.is_logger() => say("is Synced, but takes no writes".into()),
+        SYNCED if !node.ready && !node.is_logger() => {
+            say("is Synced, but takes no statements: see wsrep_ready, and its error log".into())
+        }
         SYNCED => {}
         DOWN => say(format!("does not run; start it with: quorate start {}", node.name)),
         STOPPED => {
@@ -63,14 +83,32 @@ fn of_state(node: &NodeSurvey, say: &mut impl FnMut(String)) {
         }
         NO_ANSWER => {
             let at = node.member.as_ref().map(|member| format!(" at {}", member.address));
-            say(format!("does not answer{}: {why}", at.unwrap_or_default()));
+            say(format!(
+                "does not answer{}: {why}. Start it, or look at its host and the network",
+                at.unwrap_or_default()
+            ));
         }
         "Failed" => say(
             "is out of service: it acknowledges nothing any more. See its error log, then restart it".into(),
         ),
-        "Isolated" => say("is cut off by its operator's order (gmcast.isolate)".into()),
-        "Non-primary" => say("is not connected to a majority, and takes no writes".into()),
-        other => say(format!("is not Synced yet: {other}")),
+        "Isolated" => say(format!(
+            "is cut off by its operator's order (gmcast.isolate). Nothing is lost; quorate member isolate {} --end \
+             connects it again",
+            node.name
+        )),
+        "Non-primary" => say(
+            "is not connected to a majority, and takes no writes. It returns by itself when it reaches the others: \
+             look at the network between them"
+                .into(),
+        ),
+        "Donor/Desynced" => say(
+            "sends its state to another node, or was desynced (wsrep_desync). It catches up by itself after that"
+                .into(),
+        ),
+        "Inconsistent" => say(
+            "has left the group, because its data differs: restart it, and it fetches the data of another node".into(),
+        ),
+        other => say(format!("is not Synced yet: {other}. Its error log says what it does")),
     }
     if node.own.is_none() && !why.is_empty() && ![DOWN, STOPPED, NO_ANSWER].contains(&&*node.state)
     {

@@ -10,6 +10,6 @@ pub use logger::{log_key, LoggerStatus};
 pub use place::{make_datadirs, place_provider};
 pub use quorate_lab::process::{Activity, ProcessId};
 pub use quorate_lab::server::{
-    find_mariadbd, find_program, find_provider, has_data, require_programs, Start,
+    find_mariadbd, find_program, find_provider, has_data, missing, require_programs, Start,
 };
 pub use watch::{wait_synced, Outcome, Watched};

@@ -54,7 +54,11 @@ pub fn free_port() -> Result<()> {
     let output = asked.context("running systemctl")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("systemctl disable --now {SOCKET}: {}", said.trim());
+        bail!(
+            "systemctl disable --now {SOCKET} failed: {}. The option file was not written, and the server was not \
+             touched. With this unit no member can start: disable it, then run quorate setup again",
+            said.trim()
+        );
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub mod steps;
 pub use access::Access;
 pub use file::Change;
 pub use installed::{missing_packages, port_is_held, Installed, SOCKET, TRANSFERS};
-pub use plan::Plan;
+pub use plan::{is_adjustable, Plan};
 pub use steps::Step;
 
 /// Whose files the server's are, by Debian's unit.

@@ -18,6 +18,21 @@ use std::path::{Path, PathBuf};
 
 const CLUSTER_NAME: &str = "quorate";
 const SECRET: &str = "/etc/mysql/quorate.secret";
+/// All addresses, of IPv4 and of both.
+const ANY: [&str; 2] = ["0.0.0.0", "::"];
+/// Options of the server that a member works without, or with other values: whoever chose those keeps them.
+const ADJUSTABLE: [&str; 6] = [
+    "bind-address",
+    "wsrep_sst_method",
+    "wsrep_sst_auth",
+    "wsrep_slave_threads",
+    "innodb_flush_log_at_trx_commit",
+    "sync_binlog",
+];
+
+pub fn is_adjustable(name: &str) -> bool {
+    ADJUSTABLE.iter().any(|known| file::canonical(known) == file::canonical(name))
+}
 
 pub struct Plan {
     pub steps: Vec<Step>,
@@ -69,14 +84,14 @@ impl Plan {
         let is_read = access.unread(&config).is_none();
         // Of another log, or of none, it would be a new member; and by a file that it could not read, it was none.
         let is_member = former.is_some() && is_read && holds_log(log_dir);
+        if port_is_held() {
+            steps.push(Step::FreePort);
+        }
         if former.as_deref() != Some(&*whole) || !is_read {
             steps.push(Step::WriteConfig { path: config.clone(), text: whole });
         }
         let Decided { own, members, .. } = decided;
         let others = members.into_iter().filter(|member| *member != own).collect();
-        if port_is_held() {
-            steps.push(Step::FreePort);
-        }
         let missing = missing_packages();
         Ok(Plan { steps, own, others, secret, config, text, former, is_member, changes, missing })
     }
@@ -165,7 +180,7 @@ impl Decided {
 
     /// What is decided, and the whole file, with what is kept of the former one.
     fn render(&self, former: &str) -> (String, String) {
-        let any = if is_v6(&self.own) { "::" } else { "0.0.0.0" };
+        let any = if is_v6(&self.own) { ANY[1] } else { ANY[0] };
         let own_options = [
             ("wsrep_provider", self.provider.display().to_string()),
             ("wsrep_cluster_name", self.cluster_name.clone()),
@@ -178,11 +193,23 @@ impl Decided {
             ("bind-address", any.to_owned()),
         ];
         let shared = SERVER_OPTIONS.iter().map(|(name, value)| (*name, (*value).to_owned()));
-        let server: Vec<_> = own_options.into_iter().chain(shared).collect();
+        let server = own_options.into_iter().chain(shared);
+        let server: Vec<_> =
+            server.map(|(name, value)| (name, adjusted(former, name, value))).collect();
         let log_dir = Path::new(self.options.get(DIR).unwrap_or_default());
         let transfers = transfer_options(&self.security, log_dir);
         let settings = Settings { server: &server, transfers: &transfers };
         (settings.render(""), settings.render(former))
+    }
+}
+
+/// As the former file has it, if somebody may have chosen that. All addresses are our own choice, of the one family or the
+/// other.
+fn adjusted(former: &str, name: &str, value: String) -> String {
+    let chosen = file::value(former, name).filter(|before| !ANY.contains(&before.as_str()));
+    match is_adjustable(name) {
+        true => chosen.unwrap_or(value),
+        false => value,
     }
 }
 

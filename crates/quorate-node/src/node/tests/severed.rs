@@ -15,10 +15,16 @@ enum Ddl {
 
 /// What the data directory says after all of it: whether the next start goes on from there.
 fn goes_on(closes: bool, ends: bool, ddl: Ddl) -> bool {
+    goes_on_beside(true, closes, ends, ddl)
+}
+
+/// Another server has a state, or not.
+fn goes_on_beside(state_elsewhere: bool, closes: bool, ends: bool, ddl: Ddl) -> bool {
     let (node, data_dir) = with_data_dir("severed");
     let mut sequencer = attached(&node, 0);
     let link = node.link().unwrap();
     node.records.note_group(&link).unwrap();
+    link.set_state_elsewhere(state_elsewhere);
     let own = Header::transaction(link.node, 1, 1);
     let fragment = Header { flags: flags::TRX_START, trx_id: STREAM, ..own };
     let data = WriteSetBuilder::new().finish(&fragment);
@@ -60,4 +66,5 @@ fn a_stream_that_ends_here_while_the_node_closes_is_not_gone_on_with_behind_ddl(
         assert!(goes_on(false, true, ddl), "its end is proposed as soon as there is a majority");
     }
     assert!(goes_on(true, true, Ddl::RanBefore), "it was in nobody's way");
+    assert!(goes_on_beside(false, true, true, Ddl::Runs), "there is no other state");
 }

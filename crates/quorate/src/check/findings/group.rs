@@ -3,7 +3,7 @@
 use super::between::differing;
 use super::members::mean_sync;
 use super::{finding, votes, Finding, Weight, SYNC_MAX};
-use crate::remote::{Cut, Levels, NodeSurvey, Survey};
+use crate::remote::{nobody_writes, Cut, Levels, NodeSurvey, Survey};
 use quorate_live::page;
 use std::time::Duration;
 
@@ -23,6 +23,10 @@ pub fn of_group(survey: &Survey) -> Vec<Finding> {
             ),
         ));
     }
+    found.extend(nobody_writes(survey).map(|what| {
+        let advice = "look at read_only on the leader, and at its backlog (SHOW STATUS LIKE 'wsrep_local_recv_queue')";
+        finding(Weight::Error, what, advice)
+    }));
     links(survey, &mut found);
     disks(survey, &mut found);
     releases(survey, &mut found);

@@ -2,7 +2,7 @@
 
 use super::super::survey::Survey;
 use super::*;
-use quorate_live::port::{OwnReport, Unanswered};
+use quorate_live::port::OwnReport;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -116,4 +116,21 @@ fn releases_that_differ_and_a_level_that_waits_are_noted() {
 
     all[0].level = 2;
     assert_eq!(notes(&survey(&all)).len(), 1, "a level that is in force waits for nobody");
+}
+
+#[test]
+fn a_seed_that_does_not_answer_and_is_no_member_is_told_of() {
+    let mut known = report("a", &["a"]);
+    known.members.truncate(2);
+    (known.members[0].address, known.members[1].address) =
+        ("127.0.0.1:4567".into(), "127.0.0.2:4567".into());
+    let seeds = ["127.0.0.1:4567", "127.0.0.2:4567", "127.0.0.3:4567", "127.0.0.4:4567"];
+    let seeds = seeds.map(str::to_owned);
+    let silent = || Err(Unanswered::NotReached("refused".into()));
+    let mut answers: Answers = seeds.clone().map(|seed| (seed, silent())).into();
+    answers.insert(seeds[0].clone(), Ok(known.clone()));
+    answers.insert(seeds[3].clone(), Err(Unanswered::Forbidden("no".into())));
+    let told = strangers(&seeds, &known, &answers);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("127.0.0.3:4567 does not answer"), "{told:?}");
 }

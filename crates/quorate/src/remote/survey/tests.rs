@@ -111,6 +111,39 @@ fn without_a_leader_the_votes_are_counted() {
 }
 
 #[test]
+fn where_no_server_takes_writes_none_is_the_primary() {
+    let says = |writes| {
+        let mut reports = ["a", "b", "c"].map(|id| {
+            let mut report = report(id, 7, id == "a", (id != "c").then_some(5));
+            report.own.server.iter_mut().for_each(|server| server.writes = Some(false));
+            report
+        });
+        reports[0].own.server.as_mut().unwrap().writes = Some(writes);
+        survey(reports.into())
+    };
+    assert_eq!(says(true).health, Health::Synced);
+    let refusing = says(false);
+    assert_eq!(refusing.health, Health::NoPrimary);
+    let [trouble] = &refusing.troubles[..] else { panic!("{:?}", refusing.troubles) };
+    assert!(trouble.contains("no server takes writes, though node-a leads"), "{trouble}");
+}
+
+#[test]
+fn a_leader_that_does_not_answer_here_may_take_writes() {
+    let mut secondary = report("b", 7, false, Some(5));
+    secondary.leader = Some("a".into());
+    secondary.own.server.as_mut().unwrap().writes = Some(false);
+    let logger = Report { leader: Some("a".into()), ..report("c", 7, false, None) };
+    let seen = survey(vec![secondary, logger]);
+    assert_eq!((seen.health, seen.leader.as_deref()), (Health::Degraded, Some("node-a")));
+    assert!(
+        seen.troubles.iter().all(|trouble| !trouble.contains("no server")),
+        "{:?}",
+        seen.troubles
+    );
+}
+
+#[test]
 fn the_newest_term_is_believed_then_who_leads() {
     let old_leader = report("a", 6, true, Some(1));
     let mut new = report("b", 7, true, Some(2));

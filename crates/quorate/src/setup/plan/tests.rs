@@ -107,6 +107,30 @@ fn what_is_not_said_again_stays() {
 }
 
 #[test]
+fn what_somebody_chose_for_the_server_stays_if_a_member_works_with_it() {
+    let line = |name: &str, value: &str| format!("{name:<30} = {value}\n");
+    let first = written(&THIS, "");
+    let mut chosen = first.clone();
+    for (name, ours, theirs) in [
+        ("bind-address", "0.0.0.0", "127.0.0.1"),
+        ("sync_binlog", "0", "1"),
+        ("binlog_format", "ROW", "MIXED"),
+    ] {
+        assert!(chosen.contains(&line(name, ours)), "{chosen}");
+        chosen =
+            chosen.replace(&line(name, ours), &format!("{}={theirs}\n", name.replace('-', "_")));
+    }
+    let again = written(&THIS, &chosen);
+    for (name, value) in
+        [("bind-address", "127.0.0.1"), ("sync_binlog", "1"), ("binlog_format", "ROW")]
+    {
+        assert!(again.contains(&line(name, value)), "{again}");
+    }
+    let moved = written(&["--members", "2001:db8::1", "--address", "2001:db8::1"], &first);
+    assert!(moved.contains(&line("bind-address", "::")), "{moved}");
+}
+
+#[test]
 fn options_that_another_file_has_are_not_hidden() {
     let args = told(&THIS);
     let installed = Installed::of("--wsrep_provider_options=quorate.zone=eu\n");
