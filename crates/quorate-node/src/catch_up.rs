@@ -7,7 +7,7 @@ use crate::blocking::{self, Mutex};
 use crate::link::Link;
 use crate::local::{Local, LocalState};
 use crate::order::Event;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,8 @@ pub struct CatchUp {
     cut_off: AtomicI64,
     /// How often it was told to be desynced, less those taken back.
     desynced: AtomicU32,
+    /// It is behind, and nothing waits in the queue: its own sessions are, and no event comes after them.
+    sessions_behind: AtomicBool,
 }
 
 impl CatchUp {
@@ -37,6 +39,7 @@ impl CatchUp {
             reported: Mutex::new(None),
             cut_off: AtomicI64::new(i64::MAX),
             desynced: AtomicU32::new(0),
+            sessions_behind: AtomicBool::new(false),
         }
     }
 
@@ -73,16 +76,38 @@ impl CatchUp {
         if self.local.state() != LocalState::Joined {
             return;
         }
-        match self.desync_count() == 0 && self.has_caught_up(link) {
-            true => self.local.queue.push(Event::Synced),
-            false => self.tell_progress(link),
+        if self.has_caught_up(link) {
+            return self.local.queue.push(Event::Synced);
+        }
+        if self.backlog(link) > SYNCED_LAG_MAX && self.local.queue.len() == 0 {
+            // Before the last look: no session ends unseen in between.
+            self.sessions_behind.store(true, Ordering::SeqCst);
+            self.session_ended();
+        }
+        self.tell_progress(link);
+    }
+
+    /// At the end of what a session of a joined node has done.
+    pub fn session_ended(&self) {
+        let is_behind = self.sessions_behind.load(Ordering::SeqCst);
+        if is_behind
+            && self.local.link().is_some_and(|link| self.has_caught_up(&link))
+            && self.sessions_behind.swap(false, Ordering::SeqCst)
+        {
+            self.local.queue.push(Event::Synced);
         }
     }
 
     fn has_caught_up(&self, link: &Link) -> bool {
         let applied = self.local.apply.last_left();
-        applied >= self.target.load(Ordering::Relaxed)
-            && link.progress.seqno() - applied <= SYNCED_LAG_MAX
+        self.desync_count() == 0
+            && applied >= self.target.load(Ordering::Relaxed)
+            && self.backlog(link) <= SYNCED_LAG_MAX
+    }
+
+    /// Write sets that are ordered and not applied.
+    fn backlog(&self, link: &Link) -> i64 {
+        link.progress.seqno() - self.local.apply.last_left()
     }
 
     /// The turn of being synced has come. An error is the server's word that it cannot go on.

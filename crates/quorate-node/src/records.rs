@@ -197,10 +197,10 @@ impl Records {
     /// of that, and written its rows: then the next start fetches the state. Without others nobody has; and the only
     /// state that there is must not be given up.
     pub fn look_at_ends(&self, link: &Link) {
-        let is_alone =
-            || !link.state_elsewhere() || self.local.counters.view_members.lock().len() == 1;
+        let is_alone = || self.local.counters.view_members.lock().len() == 1;
+        let has_only_state = || !link.state_elsewhere() || is_alone();
         let is_noted = self.unusable.load(Ordering::Acquire);
-        if is_noted || !link.closing() || link.ends.are_ordered() || is_alone() {
+        if is_noted || !link.closing() || link.ends.are_ordered() || has_only_state() {
             return;
         }
         let open = link.ends.open();
@@ -267,11 +267,6 @@ impl Records {
     /// How the write set of this seqno went on this data.
     pub fn past(&self, seqno: i64) -> Past {
         self.errors.past(seqno)
-    }
-
-    /// Whether it is on record as an error.
-    pub fn is_error(&self, seqno: i64) -> bool {
-        matches!(self.errors.past(seqno), Past::Error(_))
     }
 
     fn errors_noted(&self, result: io::Result<()>) {

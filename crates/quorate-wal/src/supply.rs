@@ -56,8 +56,8 @@ struct State {
     held: Option<Held>,
     /// Why the writer stands still.
     blocked: Option<String>,
-    /// That is for want of a file descriptor: letting go of the log would not help.
-    lacks_descriptors: bool,
+    /// That is the disk, and not want of a file descriptor: letting go of the log helps.
+    blocked_by_disk: bool,
     closing: bool,
     abandoned: bool,
 }
@@ -238,13 +238,13 @@ impl Supply {
     pub(crate) fn set_blocked(&self, why: Option<&WalError>) {
         let mut state = self.lock();
         state.blocked = why.map(WalError::to_string);
-        state.lacks_descriptors = why.is_some_and(|why| !why.is_full_disk());
+        state.blocked_by_disk = why.is_some_and(WalError::is_full_disk);
     }
 
     /// Whether the log is to let go of all that is not needed.
     pub(crate) fn needs_room(&self) -> bool {
         let state = self.lock();
-        state.full || (state.blocked.is_some() && !state.lacks_descriptors)
+        state.full || state.blocked_by_disk
     }
 
     pub(crate) fn room(&self) -> Room {

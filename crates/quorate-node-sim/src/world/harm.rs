@@ -27,6 +27,8 @@ impl World {
                 (0..count).for_each(|number| self.network().cut(number, true));
             }
             8 => {
+                // Its disk is slow, as one is that has hardly any room.
+                self.network().fill_disk(number, true);
                 let lag = installed().random(|rng| rng.millis(1, 400));
                 self.network().set_lag(number, lag);
             }
@@ -38,7 +40,6 @@ impl World {
                 self.network().purge(servers.iter().map(|server| server.number));
             }
             13 => self.corrupt(number),
-            15 => self.network().fill_disk(number, true),
             14 => self.homes[number].server.iter().for_each(|server| server.give_up()),
             _ => self.repair(),
         }

@@ -326,16 +326,11 @@ impl Appliers {
             data: if repeated { &[] } else { &data },
             meta: link.meta(&fate, header.origin, header.trx_id, header.conn_id),
         };
-        let applied = match self.local.state() {
-            LocalState::Error => Ok(false),
-            _ => {
-                let applied = self.local.host.apply(ctx, &call);
-                if isolated && !repeated && applied.is_ok() {
-                    self.records.isolated_is_done(event.seqno);
-                }
-                applied
-            }
-        };
+        let runs = self.local.state() != LocalState::Error;
+        let applied = if runs { self.local.host.apply(ctx, &call) } else { Ok(false) };
+        if runs && isolated && !repeated && applied.is_ok() {
+            self.records.isolated_is_done(event.seqno);
+        }
         let Ok(exit) = applied else {
             self.withdrawal.inconsistent(&format!(
                 "the write set of seqno {} could not be applied",

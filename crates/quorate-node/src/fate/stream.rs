@@ -16,7 +16,7 @@ pub struct Stream {
 pub enum Broken {
     /// The transaction was aborted, or the group lost.
     Ended,
+    /// For what a transaction may have, or for the disk of the log: what that has in reserve is for what lets the log
+    /// become shorter.
     TooLarge,
-    /// The disk of the log is full: what is in reserve is for what lets the log become shorter.
-    NoRoom,
 }

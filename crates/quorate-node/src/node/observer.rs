@@ -98,8 +98,8 @@ impl Observer for NodeObserver {
     fn standings(&self, all: &[ServerStanding]) {
         let Some(node) = self.node.upgrade() else { return };
         if let Some(link) = node.link() {
-            let others = all.iter().filter(|server| server.member != link.member);
-            link.set_state_elsewhere(others.clone().any(|server| server.standing.synced));
+            let has_state = |of: &ServerStanding| of.member != link.member && of.standing.synced;
+            link.set_state_elsewhere(all.iter().any(has_state));
             link.flow.period(all);
         }
     }

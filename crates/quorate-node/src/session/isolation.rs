@@ -3,6 +3,7 @@
 use crate::fate::trx::{Handle, Phase, Trx};
 use crate::host::Answer;
 use crate::session::{Ordered, Sessions};
+use crate::start::failed::Past;
 use crate::start::isolated::action;
 use crate::sync;
 use quorate_certify::{flags, KeyType, Kind};
@@ -84,7 +85,8 @@ impl Sessions {
         };
         // What failed certification was executed nowhere: there is nothing to vote on.
         let stays = error.is_empty() || !certified || self.votes.fails(seqno, error, false);
-        let is_known = error.is_empty() || !certified || self.records.is_error(seqno);
+        let is_noted = || matches!(self.records.past(seqno), Past::Error(_));
+        let is_known = error.is_empty() || !certified || is_noted();
         if is_known {
             // Else the next start goes by the tables, as after a crash.
             self.records.isolated_is_done(seqno);

@@ -106,7 +106,7 @@ impl Sessions {
                  room on that disk, then run the transaction again",
                 stream.parts.bytes
             ));
-            stream.broken = Some(Broken::NoRoom);
+            stream.broken = Some(Broken::TooLarge);
         }
         Some(stream)
     }
@@ -126,7 +126,7 @@ impl Sessions {
         mut state: MutexGuard<'a, TrxState>,
     ) -> Result<MutexGuard<'a, TrxState>, Answer> {
         let Some(stream) = state.stream else { return Ok(state) };
-        if matches!(stream.broken, Some(Broken::TooLarge | Broken::NoRoom)) {
+        if stream.broken == Some(Broken::TooLarge) {
             return Err(Answer::TooLarge);
         }
         if stream.broken.is_some() || stream.origin != link.node {

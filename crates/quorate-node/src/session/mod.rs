@@ -381,10 +381,7 @@ impl Sessions {
     fn note_end(&self) {
         match self.local.state() {
             LocalState::Undefined => {}
-            LocalState::Joined if self.local.queue.len() == 0 => {
-                self.local.link().iter().for_each(|link| self.catch_up.check(link));
-                return;
-            }
+            LocalState::Joined => return self.catch_up.session_ended(),
             _ => return, // nearly always: it is asked at the end of each transaction
         }
         if let Some(link) = self.local.link().filter(|link| link.closed()) {

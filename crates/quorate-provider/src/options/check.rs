@@ -106,10 +106,10 @@ fn limit_instead(name: &str, value: &str) -> Option<&'static str> {
         "quorate.disk_stall_timeout" => (lasts(100), "a period of at least PT0.1S"),
         "quorate.election_timeout" => (lasts(100), "a period of at least PT0.1S"),
         "quorate.priority" => (number(0, PRIORITY_MAX.into()), "a number from 0 to 100"),
+        "quorate.segment_size" => (size(64 << 10, 32 << 30), "a size from 64K to 32G"),
         "repl.max_ws_size" => {
             (size(0, i32::MAX as u64), "a size up to 2147483647 (a byte less than 2 GiB)")
         }
-        "quorate.segment_size" => (size(64 << 10, 32 << 30), "a size from 64K to 32G"),
         _ => return None,
     };
     (!good).then_some(expected)

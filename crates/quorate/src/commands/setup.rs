@@ -24,13 +24,12 @@ pub fn setup(args: &Setup) -> Result<u8> {
     if args.undo {
         return undo(args);
     }
-    let Ok(account) = Account::named(ACCOUNT) else {
+    let account = Account::named(ACCOUNT).map_err(|cause| {
         let message = format!(
-            "MariaDB is not installed here: there is no account {ACCOUNT}. apt-get install mariadb-server. Nothing was \
-             changed"
+            "MariaDB is not installed here ({cause}): apt-get install mariadb-server. Nothing was changed"
         );
-        return Err(Failure::new(MISSING_SOFTWARE, message).into());
-    };
+        Failure::new(MISSING_SOFTWARE, message)
+    })?;
     let access = Access::look()?;
     let plan = Plan::make(args, &Installed::look()?, &access)?;
     if args.json {

@@ -159,10 +159,10 @@ impl Survey {
         }
     }
 
-    /// The leader says itself how it is.
-    pub fn leader_answers(&self) -> bool {
+    /// The node that leads, if it says itself how it is.
+    pub fn telling_leader(&self) -> Option<&NodeSurvey> {
         let leads = |node: &&NodeSurvey| self.leader.as_ref() == Some(&node.name);
-        self.nodes.iter().find(leads).is_some_and(|node| node.own.is_some())
+        self.nodes.iter().find(leads).filter(|node| node.own.is_some())
     }
 
     /// With what follows from the nodes.
@@ -170,9 +170,9 @@ impl Survey {
         // A server says that it takes writes until it has been without a leader for some seconds.
         let is_led = self.leader.is_some() || !self.is_known;
         // The one that takes them may be the leader, and say nothing here.
-        let may_write = |node: &NodeSurvey| match self.leader_answers() {
-            true => node.takes_writes(),
-            false => node.ready,
+        let may_write = match self.telling_leader() {
+            Some(_) => NodeSurvey::takes_writes,
+            None => |node: &NodeSurvey| node.ready,
         };
         let is_written = is_led && self.nodes.iter().any(may_write);
         self.health = match is_written {

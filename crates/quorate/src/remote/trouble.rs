@@ -52,19 +52,18 @@ fn no_leader(survey: &Survey) -> String {
 
 /// A member leads, and servers answer, and yet none of them takes writes.
 pub fn nobody_writes(survey: &Survey) -> Option<String> {
-    let leader = survey.leader.as_ref()?;
-    let leads = survey.nodes.iter().find(|node| node.name == *leader)?;
+    // A logger hands over.
+    let leader = survey.telling_leader().filter(|node| !node.is_logger())?;
     let is_ready = survey.nodes.iter().any(|node| node.ready);
     let is_written = survey.nodes.iter().any(NodeSurvey::takes_writes);
-    // A logger hands over.
-    if !is_ready || is_written || leads.own.is_none() || leads.is_logger() {
-        return None;
-    }
-    Some(format!(
-        "no server takes writes, though {leader} leads: it is read_only, or it still applies what was committed \
-         before it led (primary_failover=wait). If somebody set read_only: SET GLOBAL read_only = OFF on {leader}. \
-         No data is affected"
-    ))
+    (is_ready && !is_written).then(|| {
+        format!(
+            "no server takes writes, though {0} leads: it is read_only, or it still applies what was committed before \
+             it led (primary_failover=wait). If somebody set read_only: SET GLOBAL read_only = OFF on {0}. No data is \
+             affected",
+            leader.name
+        )
+    })
 }
 
 fn of_state(node: &NodeSurvey, say: &mut impl FnMut(String)) {
