@@ -187,8 +187,10 @@ impl Group {
         self.live.with_machine(|machine, now_ms, _| machine.reachable(now_ms))
     }
 
-    /// The state machine is to see a view after the present one, even if nobody comes or goes.
+    /// The state machine is to see a view after those that it was given before this call, even if nobody comes
+    /// or goes.
     pub fn refresh_view(&self) {
+        self.live.with_applied(|_, _, _| ());
         self.tell(Order::RefreshView);
     }
 

@@ -233,12 +233,17 @@ impl Live {
 
     pub fn status(&self) -> GroupStatus {
         let figures = self.log_figures();
+        self.with_applied(|machine, now_ms, _| machine.status(now_ms, figures))
+    }
+
+    /// As [`Live::with_machine`], and the machine knows all that was fed until then.
+    pub fn with_applied<T>(&self, work: impl FnOnce(&mut Member, u64, &mut Output) -> T) -> T {
         let applied = self.hands.gate.applied();
         self.with_machine(|machine, now_ms, out| {
             if let Some(applied) = applied {
                 machine.step(now_ms, Input::Applied(applied), out);
             }
-            machine.status(now_ms, figures)
+            work(machine, now_ms, out)
         })
     }
 

@@ -182,6 +182,19 @@ fn a_member_that_needs_a_view_gets_one_though_nobody_came_or_went() {
     }
 }
 
+#[test]
+fn a_member_that_asks_for_a_view_within_a_view_gets_another_one() {
+    let cluster = Cluster::started("within", 3);
+    for node in &cluster.nodes {
+        // Else the next view that it is given may be one that another member has asked for.
+        cluster.await_members(&[0, 1, 2]);
+        let before = node.view();
+        node.shared.refresh_in_next_view();
+        cluster.nodes[cluster.leader()].group().refresh_view();
+        node.wait("two fresh views", |node| node.view().number >= before.number + 2);
+    }
+}
+
 /// A member's directory as a process left it that had entries 2 to 6 of term 1 on disk, and took or
 /// received a snapshot that ends at `snapshot`; `reset`: and began its log anew there.
 fn left_behind(node: &Node, snapshot: LogPosition, received: bool, reset: bool) {

@@ -24,7 +24,6 @@ pub(crate) fn run(live: &Live) {
         let commit = live.observer.commit_under_way();
         let standing = live.observer.standing();
         let isolated = process::is_isolated();
-        let applied = live.hands.gate.applied();
         let (room, warning) = log_room(live);
         if room != LogRoom::Enough && needless.is_none_or(|at| at.elapsed() >= NEEDLESS_INTERVAL) {
             // Snapshots, with which it is asked else, may not be saved until there is room, and this node may have
@@ -35,14 +34,11 @@ pub(crate) fn run(live: &Live) {
             }
         }
         let unix_ms = unix_ms();
-        live.with_machine(|machine, now_ms, out| {
+        live.with_applied(|machine, now_ms, out| {
             machine.step(now_ms, Input::HostCommit(commit), out);
             machine.step(now_ms, Input::Standing(standing), out);
             machine.step(now_ms, Input::ProcessIsolated(isolated), out);
             machine.step(now_ms, Input::LogRoom { room, warning }, out);
-            if let Some(applied) = applied {
-                machine.step(now_ms, Input::Applied(applied), out);
-            }
             machine.step(now_ms, Input::Tick { unix_ms }, out);
         });
     }

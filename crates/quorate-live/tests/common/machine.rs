@@ -28,6 +28,7 @@ pub struct Shared {
     pub(super) group: Mutex<Option<Arc<Group>>>,
     pub(super) own: Mutex<String>,
     pub(super) panic: AtomicBool,
+    pub(super) refresh: AtomicBool,
     /// On which thread each proposal was applied.
     pub threads: Mutex<Vec<String>>,
     /// What the host is said to be in the middle of; 0: nothing.
@@ -48,6 +49,11 @@ pub struct Shared {
 impl Shared {
     pub fn panic_on_next(&self) {
         self.panic.store(true, Ordering::SeqCst);
+    }
+
+    /// It asks for another view while it is given the next one.
+    pub fn refresh_in_next_view(&self) {
+        self.refresh.store(true, Ordering::SeqCst);
     }
 }
 
@@ -84,6 +90,9 @@ impl StateMachine for Machine {
                     assert_eq!(view.number, before.number + 1);
                 }
                 state.views.push((index, view));
+                if self.0.refresh.swap(false, Ordering::SeqCst) {
+                    self.0.group.lock().as_ref().unwrap().refresh_view();
+                }
             }
         }
         drop(state);
