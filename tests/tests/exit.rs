@@ -1,5 +1,5 @@
 //! What a node does that has lost its majority for long: `quorate.unreachable_majority_timeout`,
-//! `quorate.autorejoin_tries`, `quorate.exit_action`.
+//! `quorate.autorejoin_tries`, `quorate.exit_action`. And one that is stopped while it stands still.
 
 use anyhow::Result;
 use mysql::prelude::Queryable;
@@ -94,5 +94,30 @@ fn a_node_that_lost_its_majority_does_as_it_was_told() -> Result<()> {
         let rows: Vec<u32> = cluster.connect(node)?.query("SELECT id FROM t.t ORDER BY id")?;
         assert_eq!(rows, [1, 2], "node{node}");
     }
+    cluster.passed()
+}
+
+/// The server ends its clients only when it has left the group, also the one that has locked its tables.
+#[test]
+fn a_server_whose_tables_are_locked_can_be_stopped() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    let (leader, stopped) = (cluster.leader()?, cluster.followers()?[0]);
+    cluster.sql(leader, "CREATE DATABASE t")?;
+    cluster.sql(leader, "CREATE TABLE t.t (id INT PRIMARY KEY)")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    let mut locks = cluster.connect(stopped)?;
+    locks.query_drop("FLUSH TABLES WITH READ LOCK")?;
+    (1..=10).try_for_each(|id| cluster.sql(leader, &format!("INSERT INTO t.t VALUES ({id})")))?;
+    locks.query_drop("SET SESSION wsrep_sync_wait = 0")?;
+    assert_eq!(locks.query_first("SELECT COUNT(*) FROM t.t")?, Some(0), "it does not stand still");
+
+    let node = stopped.to_string();
+    cluster.quorate(&["stop", &node])?;
+    let log = cluster.error_log(stopped)?;
+    assert!(log.contains("told to end while it stands still"), "{log}");
+    cluster.quorate(&["start", &node])?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    let mut read = cluster.connect(stopped)?;
+    assert_eq!(read.query_first("SELECT COUNT(*) FROM t.t")?, Some(10));
     cluster.passed()
 }

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::serve::tests::{ask, code, connect, serving_of, start_of, start_serving};
     use crate::serve::Limits;
-    use crate::verdict::tests::report;
+    use crate::verdict::tests::{report, voter};
     use futures_util::FutureExt;
     use quorate_live::port::MemberReport;
     use std::thread;
@@ -247,8 +247,7 @@ mod tests {
         fn told(change: fn(&mut Report), gone: bool) -> [Value; 4] {
             let mut report = report(true, "single");
             (report.term, report.leader) = (7, Some("a".into()));
-            report.members =
-                vec![MemberReport { id: "a".into(), name: "n1".into(), ..MemberReport::default() }];
+            report.members = vec![MemberReport { name: "n1".into(), ..voter("a") }];
             change(&mut report);
             let memory = Memory::new(Duration::from_secs(60));
             memory.answered(report, Instant::now());

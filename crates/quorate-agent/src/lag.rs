@@ -44,7 +44,9 @@ impl LagMax {
 }
 
 fn with_unit(text: &str) -> Option<LagMax> {
-    let age = || humantime::parse_duration(text).ok().map(LagMax::Age);
+    // M is a month there, and megabytes to whoever writes it here.
+    let age = || humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
+    let age = || age().map(LagMax::Age);
     size(text).map(LagMax::Bytes).or_else(age)
 }
 
@@ -98,7 +100,7 @@ mod tests {
             assert_eq!(is_within(&lags, max(text)), is, "{text}");
         }
         assert_eq!(max("16MB"), Some(LagMax::Bytes(16 << 20)));
-        for wrong in ["", "soon", "-1", "16XB", "."] {
+        for wrong in ["", "soon", "-1", "16XB", "16M", "1Month", "."] {
             assert_eq!(max(wrong), None, "{wrong}");
         }
     }
@@ -116,7 +118,7 @@ mod tests {
             assert_eq!(LagMax::of_patroni(text), Some(LagMax::Bytes(bytes)), "{text}");
         }
         assert_eq!(LagMax::of_patroni("2s"), Some(LagMax::Age(Duration::from_secs(2))));
-        for other in ["", "much", "-5MB", "5 apples"] {
+        for other in ["", "much", "-5MB", "16M", "5 apples"] {
             assert_eq!(LagMax::of_patroni(other), None, "{other}");
         }
     }

@@ -158,17 +158,12 @@ impl Node {
 mod tests {
     use super::*;
     use crate::memory::Memory;
-    use crate::verdict::tests::report;
+    use crate::verdict::tests::{report, voter};
     use serde_json::Value;
     use std::time::{Duration, Instant};
 
     fn member(id: &str) -> MemberReport {
-        MemberReport {
-            id: id.into(),
-            name: format!("node-{id}"),
-            address: format!("{id}:4567"),
-            ..MemberReport::default()
-        }
+        MemberReport { name: format!("node-{id}"), address: format!("{id}:4567"), ..voter(id) }
     }
 
     #[test]

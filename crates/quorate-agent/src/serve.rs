@@ -11,9 +11,10 @@
 use crate::connections::Connections;
 use crate::followers::Ending;
 use crate::moving::Moving;
+use crate::places::Places;
 use crate::tls::Tls;
 use axum::Router;
-use futures_util::future::select;
+use futures_util::future::{select, Either};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{service_fn, Service};
@@ -28,7 +29,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
 
 /// Of a request's head, which nobody needs long.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -41,6 +45,8 @@ const NO_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub open_max: usize,
+    /// Of those that are open, in their TLS handshake: whoever comes waits for no more than so many signatures.
+    pub handshakes_max: usize,
     pub head_time: Duration,
     pub silence_max: Duration,
 }
@@ -49,6 +55,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             open_max: 256,
+            handshakes_max: 16,
             head_time: Duration::from_secs(10),
             silence_max: Duration::from_secs(60),
         }
@@ -66,6 +73,8 @@ pub struct Peer {
 struct Common {
     routes: Router,
     tls: Option<Arc<Tls>>,
+    /// With each comes what ends its handshake, if another one takes the place.
+    handshakes: Arc<Places<Arc<Notify>>>,
     limits: Limits,
 }
 
@@ -77,7 +86,8 @@ pub fn serve(
     limits: Limits,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let common = Arc::new(Common { routes, tls, limits });
+    let handshakes = Places::new(limits.handshakes_max);
+    let common = Arc::new(Common { routes, tls, handshakes, limits });
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let connections = Connections::new(limits.open_max);
@@ -113,9 +123,29 @@ impl Common {
             Ok(Ok(1)) => return self.refuse_plain(stream).await,
             _ => return,
         }
-        let handshake = tls.acceptor().accept(stream);
-        if let Ok(Ok(stream)) = timeout(self.limits.head_time, handshake).await {
+        if let Some(stream) = self.handshake(tls, stream, addr).await {
             self.http(stream, Peer { addr, encrypted: true }).await;
+        }
+    }
+
+    async fn handshake(
+        &self,
+        tls: &Tls,
+        stream: TcpStream,
+        addr: IpAddr,
+    ) -> Option<TlsStream<TcpStream>> {
+        let given_up = Arc::new(Notify::new());
+        let (_held, gone) = self.handshakes.admit(addr, |held| (given_up.clone(), held));
+        if let Some(gone) = gone {
+            gone.notify_one();
+        }
+        // Others that came meanwhile take their places first: who loses its own signs nothing.
+        yield_now().await;
+        let its_end = pin!(given_up.notified());
+        let handshake = pin!(timeout(self.limits.head_time, tls.acceptor().accept(stream)));
+        match select(its_end, handshake).await {
+            Either::Right((Ok(Ok(stream)), _)) => Some(stream),
+            _ => None,
         }
     }
 

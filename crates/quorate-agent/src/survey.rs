@@ -104,7 +104,7 @@ fn best<'a>(group: &str, known: impl Iterator<Item = &'a Known>) -> Option<Arc<R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::tests::report;
+    use crate::verdict::tests::{report, voter};
     use quorate_live::port::MemberReport;
     use quorate_live::OperatorIdentity;
     use serde_json::Value;
@@ -116,7 +116,7 @@ mod tests {
 
     fn member(id: &str) -> MemberReport {
         let (name, address) = (format!("node-{id}"), address(id));
-        MemberReport { id: id.into(), name, address, ..MemberReport::default() }
+        MemberReport { name, address, ..voter(id) }
     }
 
     /// As this member of a, b and c says it.

@@ -23,7 +23,7 @@ pub fn serves(report: &Report) -> bool {
 /// It serves, and does not refuse writes, as far as it says so: one of an older release says nothing of it.
 fn may_write(report: &Report) -> bool {
     let refuses = report.own.server.as_ref().is_some_and(|server| server.writes == Some(false));
-    serves(report) && !refuses
+    serves(report) && !refuses && report.can_commit()
 }
 
 /// It leads, and takes writes. Where every server takes writes, this is the one whose commits are quickest.
@@ -70,7 +70,17 @@ pub fn state(report: &Report) -> &str {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use quorate_live::port::MemberReport;
     use quorate_live::{CommitLatencyReport, CommitReport, ServerReport};
+
+    pub(crate) fn voter(id: &str) -> MemberReport {
+        MemberReport {
+            id: id.into(),
+            role: "voter".into(),
+            priority: 50,
+            ..MemberReport::default()
+        }
+    }
 
     /// Of a server that is well.
     pub(crate) fn report(leads: bool, mode: &str) -> Report {
@@ -102,6 +112,23 @@ pub(crate) mod tests {
         assert_eq!(of(false, "single"), (false, false, true));
         assert_eq!(of(true, "multi"), (true, true, false));
         assert_eq!(of(false, "multi"), (false, true, true));
+    }
+
+    #[test]
+    fn where_nobody_there_may_lead_nobody_takes_writes() {
+        let member = |id, priority, connected| MemberReport { priority, connected, ..voter(id) };
+        for mode in ["single", "multi"] {
+            let mut led = report(true, mode);
+            led.leader = Some("b".into());
+            led.members = vec![member("a", 50, false), member("b", 0, true)];
+            assert!(!is_primary(&led) && !takes_writes(&led) && serves(&led), "{mode}");
+            assert_eq!(state(&led), "takes no writes");
+            led.members[0].connected = true;
+            assert!(takes_writes(&led), "{mode}: leadership is being handed over");
+            led.members[0].connected = false;
+            led.members[1].priority = 1;
+            assert!(takes_writes(&led), "{mode}");
+        }
     }
 
     #[test]

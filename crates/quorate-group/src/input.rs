@@ -102,10 +102,12 @@ pub enum Input {
     Standing(Option<Standing>),
     /// The commit that the host is in the middle of: before each tick.
     HostCommit(Option<i64>),
-    /// The room on the log's disk, and what the log says of it: before each tick.
+    /// The room on the log's disk, what the log says of it, and how much of what the log may have it takes: before
+    /// each tick.
     LogRoom {
         room: LogRoom,
         warning: Option<String>,
+        percent: u8,
     },
     /// Whether all members of this process are isolated: before each tick and each greeting.
     ProcessIsolated(bool),

@@ -27,6 +27,8 @@ pub struct CatchUp {
     cut_off: AtomicI64,
     /// How often it was told to be desynced, less those taken back.
     desynced: AtomicU32,
+    /// It sends its state: it stays a donor until that is over.
+    donates: AtomicBool,
     /// It is behind, and nothing waits in the queue: its own sessions are, and no event comes after them.
     sessions_behind: AtomicBool,
 }
@@ -39,6 +41,7 @@ impl CatchUp {
             reported: Mutex::new(None),
             cut_off: AtomicI64::new(i64::MAX),
             desynced: AtomicU32::new(0),
+            donates: AtomicBool::new(false),
             sessions_behind: AtomicBool::new(false),
         }
     }
@@ -163,7 +166,10 @@ impl CatchUp {
     pub fn resync(&self) {
         let before =
             self.desynced.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
-        if before == Ok(1) && self.local.state() == LocalState::Donor {
+        if before == Ok(1)
+            && self.local.state() == LocalState::Donor
+            && !self.donates.load(Ordering::Acquire)
+        {
             self.local.set_state(LocalState::Joined);
             if let Some(link) = self.local.link() {
                 self.check(&link);
@@ -171,8 +177,14 @@ impl CatchUp {
         }
     }
 
+    /// Whether this node sends its state from here on.
+    pub fn set_donates(&self, donates: bool) {
+        self.donates.store(donates, Ordering::Release);
+    }
+
     /// What this node sent its state for is over: it catches up, unless it was desynced meanwhile.
     pub fn donated(&self, link: &Link) {
+        self.set_donates(false);
         if self.local.state() == LocalState::Donor && self.desync_count() == 0 {
             self.local.set_state(LocalState::Joined);
             self.check(link);
@@ -199,5 +211,19 @@ mod tests {
         catch_up.desync();
         catch_up.cut_off(7);
         assert_eq!(catch_up.desync_count(), 0);
+    }
+
+    #[test]
+    fn who_sends_its_state_stays_a_donor_whoever_desynced_it_meanwhile() {
+        let catch_up = CatchUp::new(Arc::new(Local::for_tests()));
+        catch_up.local.set_state(LocalState::Donor);
+        catch_up.set_donates(true);
+        catch_up.desync();
+        catch_up.resync();
+        assert_eq!(catch_up.local.state(), LocalState::Donor);
+        catch_up.set_donates(false);
+        catch_up.desync();
+        catch_up.resync();
+        assert_eq!(catch_up.local.state(), LocalState::Joined);
     }
 }

@@ -8,7 +8,7 @@ use crate::segment::parse_file_name;
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 const LOCK_NAME: &str = "lock";
@@ -53,13 +53,13 @@ impl Lock {
             if !create {
                 return Err(WalError::NoLog { dir: dir.to_path_buf() });
             }
-            create_dir(dir).doing("create", dir)?;
+            fs::create_dir_all(dir).doing("create", dir)?;
         }
         match classify(disk)? {
             Contents::Empty if !create => {
                 return Err(WalError::NoLog { dir: dir.to_path_buf() });
             }
-            Contents::Empty => {}
+            Contents::Empty => sync_names(dir).doing("sync the name of", dir)?,
             Contents::Log => {
                 // Whatever else is wrong may be a write of the present owner; and keys come later.
                 let foreign =
@@ -96,11 +96,18 @@ impl Lock {
     }
 }
 
-/// Creates the directory durably.
-fn create_dir(dir: &Path) -> io::Result<()> {
-    fs::create_dir_all(dir)?;
-    match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
+/// The directory, and those that it is in, may just have been made, here or by whoever starts this.
+fn sync_names(dir: &Path) -> io::Result<()> {
+    let (dir, disk) = (dir.canonicalize()?, fs::metadata(dir)?.dev());
+    for parent in dir.ancestors().skip(1) {
+        if fs::metadata(parent)?.dev() != disk {
+            break; // what something is mounted on was there before
+        }
+        match File::open(parent).and_then(|folder| folder.sync_all()) {
+            // Who may not read it has not made anything there.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
     }
+    Ok(())
 }

@@ -109,10 +109,12 @@ fn a_vote_takes_from_the_reserve_what_it_needs() {
     shared.state().append(&[entry]).unwrap();
     writer.write_batch().unwrap();
     assert_eq!(shared.state().persisted.index, 1, "there is the rest of what was given up");
-    let disk = Arc::new(disk.crash(Crash::Power));
-    let (_, _, found) =
-        Shared::open(disk, WalOptions { keys: keys(true), ..WalOptions::new("/sim") }, false)
-            .unwrap();
+    // So is all that the next start has to write.
+    let disk = disk.crash(Crash::Power);
+    let used = disk.files().iter().map(|(_, bytes)| bytes).sum();
+    disk.inject(Faults { capacity: Some(used), copies_on_write: true, ..Faults::default() });
+    let options = WalOptions { keys: keys(true), ..WalOptions::new("/sim") };
+    let (_, _, found) = Shared::open(Arc::new(disk), options, false).unwrap();
     assert_eq!((found.hard_state, found.last.index), (vote, 1));
 }
 
@@ -136,6 +138,13 @@ fn a_write_that_finds_no_room_is_written_whole_later() {
             ));
             shared.state().append(&entries[entries.len() - 1..]).unwrap();
             while writer.next() != Next::Mark {
+                if rng.bool() {
+                    // A next segment is there, whether the end of this one finds room or not.
+                    disk.inject(Faults { copies_on_write: true, ..Faults::default() });
+                    while let Some(job) = shared.supply.try_job() {
+                        recycler::carry_out(&shared, job).unwrap();
+                    }
+                }
                 let used: u64 = disk.files().iter().map(|(_, bytes)| bytes).sum();
                 let capacity = rng.bool().then(|| used + rng.u64(..5000));
                 disk.inject(Faults { capacity, copies_on_write: true, ..Faults::default() });

@@ -72,5 +72,6 @@ mod writer;
 pub use error::{ReadError, WalError};
 pub use options::{Identity, Recovered, Room, WalOptions, WalStats};
 pub use seal::{DiskKeyId, DiskKeys};
+pub use segment_files::give_up_prepared;
 pub use snapshot_file::{SnapshotFile, SnapshotFiles};
 pub use wal::{OnSync, Wal};

@@ -5,8 +5,9 @@ use crate::error::{IoContext, WalError};
 use crate::seal::DiskKeys;
 use crate::segment::{file_name, Segment, SegmentHeader};
 use quorate_consensus::MemberId;
-use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
 pub(crate) struct SegmentFiles {
     pub(crate) disk: Arc<dyn Disk>,
@@ -158,6 +159,19 @@ fn zero_fill(file: &dyn DiskFile, size: u64, how: impl Fn() -> Fill) -> io::Resu
 
 pub(crate) fn spare_name(number: u64) -> String {
     format!("{SPARE_PREFIX}{number:016x}")
+}
+
+/// Makes room on the disk of a log whose process is about to end: one of its prepared segments less. False: there is
+/// none.
+pub fn give_up_prepared(dir: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_spare_name) {
+            fs::remove_file(entry.path())?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A segment file without content, to be used again.

@@ -67,13 +67,18 @@ impl Shared {
         // carries it, and the log is proven to be on disk before a record says so.
         let mut content = meta.content();
         let closed = std::mem::take(&mut content.closed);
-        meta.settle()?;
         content.identity.incarnation += 1;
-        meta.save(content)?;
-        let spares = tidy(&*disk, &found.leftovers, &supply)?;
+        let mut leftovers = std::mem::take(&mut found.leftovers);
+        let mut gives_up = || {
+            let spare = leftovers.iter().position(|name| is_spare_name(name));
+            spare.is_some_and(|at| disk.remove(&leftovers.swap_remove(at)).is_ok())
+        };
+        with_room(&mut gives_up, || meta.settle())?;
+        with_room(&mut gives_up, || meta.save(content))?;
         if let Some((segment, range)) = &found.unproven {
-            rewrite(segment, range.clone())?;
+            with_room(&mut gives_up, || rewrite(segment, range.clone()))?;
         }
+        let spares = tidy(&*disk, &leftovers, &supply)?;
         supply.restock(found.next, spares);
         let first = found.end.segment.sequence();
         let mut tail = Tail::resume(disk.clone(), found.end, content.identity.incarnation)?;
@@ -82,7 +87,7 @@ impl Shared {
             content.first_segment = first;
         }
         content.synced = tail.synced();
-        meta.save(content)?;
+        with_room(|| supply.give_up_spare(), || meta.save(content))?;
 
         let mut replay = found.replay;
         let recovered = Recovered {
@@ -201,12 +206,8 @@ impl Shared {
             return Ok(());
         }
         content.synced = self.state().synced;
-        loop {
-            match meta.save(content) {
-                Err(WalError::Full { .. }) if self.supply.give_up_spare() => {}
-                done => return done.map_err(|error| self.fail(error)),
-            }
-        }
+        with_room(|| self.supply.give_up_spare(), || meta.save(content))
+            .map_err(|error| self.fail(error))
     }
 
     /// Has the meta file say how far the log is synced. A failure is final for the log.
@@ -291,9 +292,22 @@ fn put_mark(tail: &mut Tail, supply: &Supply) -> Result<(), WalError> {
     let mut put = false;
     loop {
         put = put || tail.put_op(&Op::Mark, supply)?;
-        tail.flush()?;
+        with_room(|| supply.give_up_spare(), || tail.flush())?;
         if tail.sync()? == Synced::All && put {
             return Ok(());
+        }
+    }
+}
+
+/// Writes what cannot wait for room, where even overwriting needs some: at the expense of what was set aside.
+fn with_room<T>(
+    mut gives_up: impl FnMut() -> bool,
+    mut write: impl FnMut() -> Result<T, WalError>,
+) -> Result<T, WalError> {
+    loop {
+        match write() {
+            Err(WalError::Full { .. }) if gives_up() => {}
+            done => return done,
         }
     }
 }

@@ -121,6 +121,9 @@ impl Tail {
 
     /// Puts the record of `op`; false if the segment ends here and is to be synced first.
     pub(crate) fn put_op(&mut self, op: &Op, supply: &Supply) -> Result<bool, WalError> {
+        if self.next.is_some() {
+            return Ok(false); // its end is put, and found no room yet
+        }
         if !self.has_room(op, supply)? {
             return Ok(false);
         }

@@ -1,6 +1,9 @@
 //! Exit codes, and the one error type that carries its own.
 
+use anyhow::{Context, Result};
 use serde_json::{json, Value};
+use std::fs::File;
+use std::path::Path;
 use std::{fmt, io};
 
 /// Done; for `status`: every node is Synced.
@@ -60,6 +63,11 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         true => NO_PERMISSION,
         false => FAILED,
     }
+}
+
+/// So that a file of another account's is told as such: whoever reads it later tells why in words alone.
+pub fn readable(file: &Path) -> Result<()> {
+    File::open(file).map(drop).with_context(|| format!("reading {}", file.display()))
 }
 
 /// An error for who reads JSON, in one line (docs/run/json.md).

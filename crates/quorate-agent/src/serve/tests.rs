@@ -144,22 +144,28 @@ fn files_that_are_replaced_are_read_again_and_bad_ones_are_not_used() {
     assert!(!is_shown(&old) && is_shown(&believing(&folder, OWN)));
 }
 
+fn is_open(socket: &mut Socket) -> bool {
+    socket.set_nonblocking(true).unwrap();
+    matches!(socket.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+}
+
+fn open_of(sockets: &mut [Socket]) -> usize {
+    sockets.iter_mut().filter_map(|socket| is_open(socket).then_some(())).count()
+}
+
 #[test]
 fn a_flood_keeps_nobody_from_asking_and_ends_by_itself() {
     let limits = Limits {
         open_max: 8,
         head_time: Duration::from_secs(2),
         silence_max: Duration::from_secs(4),
+        ..Limits::default()
     };
     let address = start(None, limits);
-    let is_open = |socket: &mut Socket| {
-        socket.set_nonblocking(true).unwrap();
-        matches!(socket.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
-    };
     let mut flood: Vec<Socket> = (0..40).map(|_| connect(address)).collect();
     let during = ask(connect(address), "GET /liveness", "").unwrap();
     assert_eq!(code(&during), "200");
-    let open = flood.iter_mut().filter_map(|socket| is_open(socket).then_some(())).count();
+    let open = open_of(&mut flood);
     assert!(open <= limits.open_max, "{open} are open");
     let begun = Instant::now();
     while flood.iter_mut().any(is_open) {
@@ -167,6 +173,29 @@ fn a_flood_keeps_nobody_from_asking_and_ends_by_itself() {
         thread::sleep(Duration::from_millis(100));
     }
     assert_eq!(code(&ask(connect(address), "GET /liveness", "").unwrap()), "200");
+}
+
+#[test]
+fn of_those_in_their_handshake_the_oldest_make_room() {
+    let folder = Folder::new("handshakes");
+    let tls = Tls::read(folder.make(OWN)).unwrap();
+    let address = start(Some(tls), Limits { handshakes_max: 2, ..Limits::default() });
+    let mut begun: Vec<Socket> = (0..4)
+        .map(|_| {
+            let mut socket = connect(address);
+            socket.write_all(&[TLS_BEGINS]).unwrap();
+            socket
+        })
+        .collect();
+    let client = believing(&folder, OWN);
+    assert_eq!(code(&over_tls(address, &client, "GET /liveness", "").unwrap()), "200");
+    // The client took one of the two places.
+    let until = Instant::now() + PATIENCE;
+    while open_of(&mut begun) > 1 {
+        assert!(Instant::now() < until, "{} of four are open", open_of(&mut begun));
+        thread::yield_now();
+    }
+    assert_eq!(open_of(&mut begun), 1);
 }
 
 #[tokio::test]

@@ -251,7 +251,11 @@ impl World {
             2..=5 => Input::HostCommit(source.flag().then_some(7)),
             6..=9 => {
                 let rooms = [LogRoom::Enough, LogRoom::Reserve { segments: 1 }, LogRoom::Blocked];
-                Input::LogRoom { room: source.one_of(&rooms), warning: None }
+                Input::LogRoom {
+                    room: source.one_of(&rooms),
+                    warning: None,
+                    percent: source.below(101),
+                }
             }
             10 | 11 => Input::Standing(source.flag().then(|| words::standing(source))),
             _ => Input::ProcessIsolated(source.below(4) == 0),

@@ -55,10 +55,11 @@ impl Member {
     }
 
     /// Whoever has no room for its log says so, and keeps of it only what is needed.
-    pub(super) fn look_at_room(
+    pub(super) fn see_room(
         &mut self,
         room: LogRoom,
         warning: Option<String>,
+        percent: u8,
         out: &mut Output,
     ) {
         self.log_room = room;
@@ -69,10 +70,9 @@ impl Member {
                 out.release = self.due_release();
             }
         }
-        match room {
-            LogRoom::Enough => self.room.is_told_for_whom = false,
-            _ if !self.room.is_told_for_whom => self.tell_for_whom_it_is_kept(out),
-            _ => {}
+        let percent = if room == LogRoom::Enough { percent } else { 100 };
+        if self.room.for_whom.is_due(percent) {
+            self.tell_for_whom_it_is_kept(percent, out);
         }
     }
 
@@ -99,18 +99,19 @@ impl Member {
         voting_servers(&driver.config).filter(lacks).map(|(_, info)| info.name.as_str()).collect()
     }
 
-    /// A logger without room says once for whom it keeps its log.
-    fn tell_for_whom_it_is_kept(&mut self, out: &mut Output) {
+    /// A logger says for whom it keeps its log while there is time to do something about that.
+    fn tell_for_whom_it_is_kept(&mut self, percent: u8, out: &mut Output) {
         let servers = self.kept_for().join(" and ");
         if servers.is_empty() {
             return;
         }
-        self.room.is_told_for_whom = true;
+        self.room.for_whom.told(percent);
         out.log(
             LogLevel::Warn,
             format!(
-                "this logger keeps the part of its log that {servers} did not get yet: it would be lost with the disk of \
-                 the server that has it. Start what is down, or give the log more room. If a server is lost for good: \
+                "the log of this logger has {percent} % of the room that there may be for it, because it keeps the part \
+                 that {servers} did not get yet: it would be lost with the disk of the server that has it. Without room this \
+                 logger stands still. Start what is down, or give the log more room. If a server is lost for good: \
                  quorate member remove"
             ),
         );

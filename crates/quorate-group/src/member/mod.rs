@@ -273,7 +273,7 @@ impl Member {
             Input::Noted(id) => self.noting.noted(id),
             Input::Standing(own) => self.standings.set_own(own),
             Input::HostCommit(commit) => self.host_commit = commit,
-            Input::LogRoom { room, warning } => self.look_at_room(room, warning, out),
+            Input::LogRoom { room, warning, percent } => self.see_room(room, warning, percent, out),
             Input::ProcessIsolated(isolated) => {
                 self.alone.isolate_process(isolated, driver, out);
             }

@@ -9,8 +9,31 @@ use quorate_consensus::Index;
 #[derive(Default)]
 pub(crate) struct RoomWatch {
     before: Option<LogRoom>,
-    /// A logger has said for whom it keeps what it has no room for.
-    pub is_told_for_whom: bool,
+    /// Of a logger: for whom it keeps its log.
+    pub for_whom: ForWhom,
+}
+
+/// It is told from the half of the room on that a log may have, and each time that another tenth is taken.
+const FOR_WHOM_FROM: u8 = 50;
+const FOR_WHOM_STEP: u8 = 10;
+
+#[derive(Default)]
+pub(crate) struct ForWhom {
+    told_at: Option<u8>,
+}
+
+impl ForWhom {
+    pub fn is_due(&mut self, percent: u8) -> bool {
+        if percent < FOR_WHOM_FROM {
+            self.told_at = None;
+            return false;
+        }
+        self.told_at.is_none_or(|told| percent >= (told + FOR_WHOM_STEP).min(100) && percent > told)
+    }
+
+    pub fn told(&mut self, percent: u8) {
+        self.told_at = Some(percent);
+    }
 }
 
 impl RoomWatch {
@@ -87,6 +110,21 @@ mod tests {
         assert!(look(LogRoom::Blocked, 6, 14_900));
         assert!(!look(LogRoom::Blocked, 9, 20_000), "nothing waits");
         assert!(!look(LogRoom::Blocked, 6, 20_100));
+    }
+
+    #[test]
+    fn for_whom_a_log_is_kept_is_told_while_it_grows() {
+        let mut for_whom = ForWhom::default();
+        let mut tells = |percent| {
+            let due = for_whom.is_due(percent);
+            if due {
+                for_whom.told(percent);
+            }
+            due
+        };
+        let seen = [10, 49, 50, 51, 59, 60, 95, 99, 100, 100, 70, 20, 50].map(&mut tells);
+        let due = [2, 5, 6, 8, 12];
+        assert_eq!(seen, std::array::from_fn(|at| due.contains(&at)));
     }
 
     #[test]

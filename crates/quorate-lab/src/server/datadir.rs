@@ -4,7 +4,7 @@ use super::software::find_program;
 use super::{Account, Node};
 use crate::leftovers::clear;
 use anyhow::{bail, Context, Result};
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
@@ -92,8 +92,9 @@ fn install(data: &Path, tmp: &Path, account: &Account) -> Result<()> {
             text(&output.stderr)
         );
     }
+    // The folder is another account's by now: its links are not followed.
     let mark = data.join(TEMPLATE_MARK);
-    fs::write(&mark, "").with_context(|| format!("writing {}", mark.display()))
+    File::create_new(&mark).map(drop).with_context(|| format!("making {}", mark.display()))
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -4,6 +4,7 @@
 use crate::error::GroupError;
 use crate::private_file;
 use quorate_group::StartError;
+use quorate_wal::give_up_prepared;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,17 @@ pub(crate) fn check(dir: &Path) -> Result<(), GroupError> {
     }
 }
 
-/// Durable when it returns.
+/// Durable when it returns. On a full disk it takes of what the log has set aside: the process ends.
 pub(crate) fn leave(dir: &Path, reason: &str) -> Result<(), GroupError> {
     let path = path(dir);
-    private_file::replace(&path, reason.as_bytes())
-        .map_err(|source| GroupError::Mark { path, source })
+    let put = || private_file::replace(&path, reason.as_bytes());
+    let left = put().or_else(|error| match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded if give_up_prepared(dir)? => {
+            put()
+        }
+        _ => Err(error),
+    });
+    left.map_err(|source| GroupError::Mark { path, source })
 }
 
 fn path(dir: &Path) -> PathBuf {

@@ -166,6 +166,13 @@ pub(crate) struct Seen {
     pub server: Option<ServerReport>,
 }
 
+impl MemberReport {
+    /// Whether it may lead for more than a hand-over.
+    pub fn may_lead(&self) -> bool {
+        self.role == "voter" && !self.joining && self.priority > 0
+    }
+}
+
 impl Report {
     pub(crate) fn of(seen: Seen, asked_by: &OperatorId) -> Report {
         let Seen { identity, status, .. } = &seen;
@@ -191,6 +198,13 @@ impl Report {
     /// The member that leads.
     pub fn leading(&self) -> Option<&MemberReport> {
         self.leader.as_ref().and_then(|id| self.members.iter().find(|member| member.id == *id))
+    }
+
+    /// False: whoever leads may not lead for more than a hand-over, and there is nobody to hand over to. Nothing is
+    /// committed then.
+    pub fn can_commit(&self) -> bool {
+        let may = |member: &MemberReport| member.connected && member.may_lead();
+        self.leading().is_none_or(MemberReport::may_lead) || self.members.iter().any(may)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::live::{unix_ms, Live};
 use crate::process;
+use quorate_consensus::MemberRole;
 use quorate_group::{Input, LogLevel, LogRoom};
 use quorate_wal::Room;
 use std::time::{Duration, Instant, SystemTime};
@@ -24,7 +25,7 @@ pub(crate) fn run(live: &Live) {
         let commit = live.observer.commit_under_way();
         let standing = live.observer.standing();
         let isolated = process::is_isolated();
-        let (room, warning) = log_room(live);
+        let (room, warning, percent) = log_room(live);
         if room != LogRoom::Enough && needless.is_none_or(|at| at.elapsed() >= NEEDLESS_INTERVAL) {
             // Snapshots, with which it is asked else, may not be saved until there is room, and this node may have
             // applied what it had to keep. What is read of the disk for that is read on another thread.
@@ -38,7 +39,7 @@ pub(crate) fn run(live: &Live) {
             machine.step(now_ms, Input::HostCommit(commit), out);
             machine.step(now_ms, Input::Standing(standing), out);
             machine.step(now_ms, Input::ProcessIsolated(isolated), out);
-            machine.step(now_ms, Input::LogRoom { room, warning }, out);
+            machine.step(now_ms, Input::LogRoom { room, warning, percent }, out);
             machine.step(now_ms, Input::Tick { unix_ms }, out);
         });
     }
@@ -53,11 +54,16 @@ fn look_at_certificate(live: &Live) {
     }
 }
 
-fn log_room(live: &Live) -> (LogRoom, Option<String>) {
+/// As [`Input::LogRoom`] has it.
+fn log_room(live: &Live) -> (LogRoom, Option<String>, u8) {
+    let max = live.hands.log_max;
+    // Of a server only its own backlog counts, which it looks at with each snapshot.
+    let share = || live.hands.wal.stats().bytes.min(max) / (max / 100).max(1);
+    let percent = if live.options.role == MemberRole::Logger { share().min(100) as u8 } else { 0 };
     let room = match live.hands.wal.room() {
-        Room::Enough => return (LogRoom::Enough, None),
+        Room::Enough => return (LogRoom::Enough, None, percent),
         Room::Reserve { segments } => LogRoom::Reserve { segments: segments as u64 },
         Room::Blocked => LogRoom::Blocked,
     };
-    (room, live.hands.wal.stats().warning)
+    (room, live.hands.wal.stats().warning, percent)
 }

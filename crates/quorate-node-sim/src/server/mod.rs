@@ -236,7 +236,10 @@ impl Server {
 
     /// Only a node that leaves the group for good may answer so.
     pub fn must_be_withdrawn(&self, what: &str) {
-        if self.node().is_none_or(|node| node.local_state() != LocalState::Error) {
+        let is_withdrawn = |node: &Node| {
+            node.local_state() == LocalState::Error || node.link().is_none_or(|link| link.closed())
+        };
+        if !self.node().is_some_and(|node| is_withdrawn(&node)) {
             self.oracle.fail(format!("n{}: {what}", self.number));
         }
     }

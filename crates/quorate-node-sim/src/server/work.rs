@@ -108,7 +108,7 @@ impl Server {
 
     /// `FLUSH TABLES WITH READ LOCK`, as a backup takes it.
     pub fn pause_for_a_while(&self, node: &Node) {
-        // Who stops the server waits until nobody reads all of it.
+        // One at a time: the tables are locked.
         let _lock = self.backup.lock();
         self.oracle.mark(Mark::Desynced);
         node.desync();

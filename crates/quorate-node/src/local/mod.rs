@@ -22,7 +22,7 @@ use crate::host::{Host, Level};
 use crate::lag::Lag;
 use crate::link::Link;
 use crate::order::queue::EventQueue;
-use crate::order::{ApplyOrder, CommitOrder, Halted, PartPlaces};
+use crate::order::{ApplyOrder, CommitOrder, GateHolder, Halted, PartPlaces, Still};
 use crate::settings::{PartSizes, Settings, Words};
 use crate::start::Position;
 use std::path::PathBuf;
@@ -48,6 +48,7 @@ pub struct Local {
     pub commit: CommitOrder,
     pub apply: ApplyOrder,
     pub queue: EventQueue,
+    pub still: Still,
     pub part_places: PartPlaces,
     pub part_sizes: PartSizes,
     pub counters: Counters,
@@ -71,6 +72,7 @@ impl Local {
             commit: CommitOrder::new(),
             apply: ApplyOrder::new(),
             queue: EventQueue::new(settings.queue_bytes),
+            still: Still::default(),
             part_places: PartPlaces::default(),
             part_sizes: settings.parts,
             counters,
@@ -91,6 +93,13 @@ impl Local {
             link.flow.configure(settings.flow);
         }
         *self.settings.lock() = settings;
+    }
+
+    /// Whoever asked for standing still, it is over.
+    pub fn move_on(&self) {
+        self.commit.open_gate(GateHolder::Pause);
+        self.queue.open_gate();
+        self.still.end();
     }
 
     /// What has this seqno is done here: it is visible, or undone.

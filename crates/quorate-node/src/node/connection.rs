@@ -92,6 +92,9 @@ impl Node {
         // Who disconnects waits for no majority any more.
         self.exit.forget_contact();
         self.withdrawal.begin_closing(&link);
+        if self.local.still.is_begun() {
+            return self.withdrawal.end_standing(&link);
+        }
         if self.local.state() == LocalState::Error {
             // The final view is under way already.
             return;

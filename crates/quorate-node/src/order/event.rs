@@ -64,6 +64,12 @@ impl Event {
         }
     }
 
+    /// The state of the server is another one after it. At the end of a pause the server goes by the state that it had
+    /// at the begin. It is a donor's then; as such it refuses to send its state once more.
+    pub(super) fn changes_state(&self) -> bool {
+        matches!(self, Event::NonPrimary | Event::Synced)
+    }
+
     /// With memory of its own: what came over the network, or was read, is one piece with all that came with it, and
     /// as long as any of it waits, all stays. What is long is much of its piece.
     pub(super) fn detached(self) -> Event {

@@ -22,12 +22,14 @@ mod part_places;
 mod places;
 pub mod queue;
 mod read_back;
+mod still;
 
 pub use apply::ApplyOrder;
 pub use commit::{CommitOrder, Entered, GateHolder};
 pub use event::{Event, WriteSetEvent, DUMMY};
 pub use part_places::PartPlaces;
 pub use places::Place;
+pub use still::Still;
 
 /// The order was violated, which is a bug, or the node is withdrawn for another reason.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

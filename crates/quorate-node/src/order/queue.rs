@@ -64,6 +64,16 @@ enum Waiting {
     InLog(Places),
 }
 
+impl Waiting {
+    /// Of the first in it.
+    fn seqno(&self) -> Option<i64> {
+        match self {
+            Waiting::Event(event) => event.seqno(),
+            Waiting::InLog(places) => places.first().map(|place| place.seqno),
+        }
+    }
+}
+
 /// What a popper got.
 pub enum Popped {
     Event(Event),
@@ -279,16 +289,21 @@ impl Inner {
 
     /// The next event, if it may be taken, and is in memory.
     fn take(&mut self) -> Option<Event> {
-        let (seqno, in_log) = match self.waiting.front()? {
-            Waiting::Event(event) => (event.seqno(), None),
-            Waiting::InLog(places) => {
-                let first = places.first()?;
-                (Some(first.seqno), Some(first.index))
+        let front = self.waiting.front()?;
+        let waits = match front {
+            Waiting::Event(event) if event.changes_state() => {
+                let next = self.waiting.iter().find_map(Waiting::seqno);
+                self.gate < i64::MAX && next.is_none_or(|seqno| seqno > self.gate)
             }
+            front => front.seqno().is_some_and(|seqno| seqno > self.gate),
         };
-        if seqno.is_some_and(|seqno| seqno > self.gate) {
+        if waits {
             return None;
         }
+        let in_log = match front {
+            Waiting::Event(_) => None,
+            Waiting::InLog(places) => Some(places.first()?.index),
+        };
         let event = match in_log {
             Some(index) => {
                 let entry = self.read_back.take(index)?;

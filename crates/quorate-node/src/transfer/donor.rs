@@ -32,7 +32,7 @@ const REQUEST_BYTES_MAX: usize = 4096;
 
 impl Donor {
     pub fn begin_connection(&self) {
-        *self.serving.lock() = None;
+        self.serves_nobody();
         self.waiting.lock().clear();
     }
 
@@ -58,6 +58,7 @@ impl Donor {
             self.tell_joiner(link, joiner, DONOR_BUSY);
             return;
         }
+        self.catch_up.set_donates(true);
         self.local.set_state(LocalState::Donor);
         let at = self.local.commit.close_gates_of_donor(seqno);
         self.let_ddl_run_if_told();
@@ -66,7 +67,7 @@ impl Donor {
             self.local.commit.open_isolated_gate();
         }
         if self.withdrawal.in_order(self.local.apply.wait(at)).is_none() {
-            *self.serving.lock() = None;
+            self.serves_nobody();
             self.tell_joiner(link, joiner, -libc::ECANCELED);
             return;
         }
@@ -77,7 +78,7 @@ impl Donor {
                 "State transfer to {} failed: it could not be started (see the lines above). This node goes on, the joiner has to ask again",
                 MemberId(joiner)
             ));
-            *self.serving.lock() = None;
+            self.serves_nobody();
             self.local.commit.open_isolated_gate();
             self.local.set_state(LocalState::Joined);
             self.tell_joiner(link, joiner, -libc::ECANCELED);
@@ -100,6 +101,11 @@ impl Donor {
             self.tell_joiner(&link, joiner, code);
         }
         self.catch_up.donated(&link);
+    }
+
+    fn serves_nobody(&self) {
+        *self.serving.lock() = None;
+        self.catch_up.set_donates(false);
     }
 
     /// Notes that `joiner` is served, if nobody is yet.

@@ -111,6 +111,21 @@ impl Withdrawal {
         self.local.queue.push(Event::Final);
     }
 
+    /// The end of a connection that stands still (a global read lock, a backup, a state transfer): what waits behind that
+    /// cannot be applied, and who would let it go on may wait for the end. The next start applies it.
+    pub fn end_standing(&self, link: &Link) {
+        if link.closed() {
+            return;
+        }
+        let why = "It is told to end while it stands still: its tables are locked, or its state is being copied.";
+        if self.withdraw_once(why, "What waits to be applied is applied at its next start.") {
+            self.records.look_at_ends(link);
+        }
+        // In this order: what is copied meanwhile does not change.
+        self.local.queue.leave_only_the_end();
+        self.local.move_on();
+    }
+
     /// This database can no longer follow the group: it leaves, so that nobody reads from it.
     pub fn inconsistent(&self, why: &str) {
         self.withdraw(&inconsistency(why));

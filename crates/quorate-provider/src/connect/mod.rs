@@ -18,7 +18,7 @@ use quorate_live::{
     everywhere, Group, GroupError, GroupOptions, OpenInfo, Security, StartingPoint,
     LOG_SEGMENTS_MIN,
 };
-use quorate_node::node::NodeObserver;
+use quorate_node::node::{LocalState, NodeObserver};
 use quorate_node::start::genesis::Genesis;
 use quorate_node::start::grastate::Grastate;
 use quorate_node::start::resume::{resume, Beginning, Owner, Start};
@@ -40,6 +40,11 @@ pub enum ConnectError {
     Directory(String),
     #[error("{0}")]
     NotOurs(String),
+    #[error(
+        "this server has left its group because of an error (see above in this log), and what it has applied is not \
+         known to it any more: restart the server. It finds out, and joins again. No data was changed"
+    )]
+    Withdrawn,
     #[error(transparent)]
     Note(#[from] UnusableNote),
     #[error(
@@ -65,6 +70,9 @@ pub struct ConnectArgs<'a> {
 pub fn connect(provider: &Provider, args: &ConnectArgs<'_>) -> Result<(), ConnectError> {
     if provider.link().is_some_and(|l| !l.closing()) {
         return Err(ConnectError::Connected);
+    }
+    if provider.local_state() == LocalState::Error {
+        return Err(ConnectError::Withdrawn);
     }
     let options = group_options(provider, args)?;
     provider.configure(provider.options.lock().settings());

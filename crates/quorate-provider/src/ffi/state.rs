@@ -122,8 +122,8 @@ pub unsafe extern "C" fn stats_reset(w: W) {
 
 pub unsafe extern "C" fn pause(w: W) -> wsrep_seqno_t {
     // SAFETY: a filled table.
-    let Some(node) = (unsafe { node(w) }) else { return i64::from(-libc::ENOTCONN) };
-    guard(Some(node), i64::from(-libc::EIO), || node.pause())
+    let Some(node) = (unsafe { node(w) }) else { return SEQNO_UNDEFINED };
+    guard(Some(node), SEQNO_UNDEFINED, || node.pause())
 }
 
 pub unsafe extern "C" fn resume(w: W) -> wsrep_status_t {

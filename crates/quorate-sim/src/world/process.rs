@@ -238,7 +238,7 @@ impl World {
             Room::Reserve { segments } => LogRoom::Reserve { segments: segments as u64 },
             Room::Blocked => LogRoom::Blocked,
         };
-        member.step(now_ms, Input::LogRoom { room, warning: None }, out);
+        member.step(now_ms, Input::LogRoom { room, warning: None, percent: 0 }, out);
         member.step(now_ms, Input::Applied(feed.applied()), out);
         member.step(now_ms, Input::Tick { unix_ms: now_ms }, out);
         self.keep_modes(m);

@@ -70,7 +70,8 @@ use std::path::PathBuf;
         "      members do not let this operator do that\n\n",
         "With --json an error is an object, too: {\"error\": {\"code\": 69, \"reason\": \"...\"}}.\n\n",
         "The directory of the cluster of `quorate up`: --dir, otherwise $QUORATE_DIR, otherwise ./quorate-data, or\n",
-        "/var/lib/quorate if ./quorate-data does not exist and a cluster is there."
+        "/var/lib/quorate if only that has a cluster, or if there is none yet and the servers' account cannot enter\n",
+        "the current directory."
     )
 )]
 pub struct Cli {

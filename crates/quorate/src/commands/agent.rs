@@ -1,12 +1,11 @@
 //! `quorate agent`
 
 use crate::args::{Agent as Args, Target};
-use crate::failure::{Failure, OK, USAGE};
+use crate::failure::{readable, Failure, OK, USAGE};
 use crate::remote::operating;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use quorate_agent::{Agent, Options, TlsFiles};
 use quorate_live::read_private;
-use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,6 +24,7 @@ pub fn agent(args: &Args) -> Result<u8> {
         certificate: args.certificate.clone(),
         ..Target::default()
     })?;
+    [&args.tls_cert, &args.tls_key].into_iter().flatten().try_for_each(|file| readable(file))?;
     let options = Options {
         member: args.member.clone(),
         listen: args.listen,
@@ -45,8 +45,7 @@ pub fn agent(args: &Args) -> Result<u8> {
 }
 
 fn token(file: &Path) -> Result<String> {
-    // So that a file of another account's is told as such.
-    File::open(file).with_context(|| format!("reading {}", file.display()))?;
+    readable(file)?;
     let token = read_private(file).and_then(|text| match text.trim() {
         short if short.len() < TOKEN_BYTES_MIN => Err(format!(
             "a token has at least {TOKEN_BYTES_MIN} characters; make one: openssl rand -hex 32"

@@ -1,7 +1,7 @@
 //! What is done later: the command waits until then.
 
 use crate::args::When;
-use crate::failure::{Failure, USAGE};
+use crate::failure::{Failure, FAILED, USAGE};
 use anyhow::Result;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const CALENDAR: Duration = Duration::from_secs(253_402_300_799);
 /// The calendar is looked at so often: a machine may be asleep meanwhile, or its clock be set.
 const LOOK: Duration = Duration::from_secs(1);
+/// Nothing is moved at an hour that nobody chose: the machine may have slept.
+const LATE_MAX: Duration = Duration::from_secs(15);
 
 /// Blocks until the time that is given, if one is. `ready` looks whether it could be done now, so that a mistake
 /// shows at once.
@@ -23,7 +25,20 @@ pub fn wait(when: &When, what: &str, ready: impl FnOnce() -> Result<()>) -> Resu
     while let Ok(left) = at.duration_since(SystemTime::now()) {
         thread::sleep(left.min(LOOK));
     }
-    Ok(())
+    in_time(at, SystemTime::now())
+}
+
+fn in_time(at: SystemTime, now: SystemTime) -> Result<()> {
+    let late = now.duration_since(at).unwrap_or_default();
+    if late <= LATE_MAX {
+        return Ok(());
+    }
+    let late = humantime::format_duration(Duration::from_secs(late.as_secs()));
+    let message = format!(
+        "nothing was changed: its time passed {late} ago, while this machine slept, or its clock was set. Give the order \
+         again if it is still wanted"
+    );
+    Err(Failure::new(FAILED, message).into())
 }
 
 fn time(when: &When, now: SystemTime) -> Result<Option<SystemTime>> {
@@ -67,6 +82,15 @@ mod tests {
         for beyond in [Duration::MAX, ten_thousand_years] {
             assert!(time(&when(None, Some(beyond)), now).is_err());
         }
+    }
+
+    #[test]
+    fn what_is_late_is_not_done() {
+        let now = SystemTime::now();
+        assert!(in_time(now, now).is_ok() && in_time(now - LATE_MAX, now).is_ok());
+        let hours = Duration::from_secs(7 * 3600);
+        let told = in_time(now - hours, now).unwrap_err().to_string();
+        assert!(told.starts_with("nothing was changed: its time passed 7h ago"), "{told}");
     }
 
     #[test]

@@ -2,20 +2,18 @@
 
 use super::say;
 use crate::args::{Clusters as ClustersWhat, Operator as What, Target};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{readable, Failure, USAGE};
 use crate::remote::{Clusters, Known};
 use crate::view::table::{or_dash, table};
 use anyhow::{Context, Result};
 use quorate_live::{Credential, GroupError, Privilege};
 use serde_json::{json, Value};
-use std::fs::File;
 use std::path::absolute;
 
 pub fn operator(what: &What) -> Result<u8> {
     let What::New { name, read_only, secret_file, out, json } = what;
     let privilege = if *read_only { Privilege::Read } else { Privilege::All };
-    // So that a file of another account's is told as such.
-    File::open(secret_file).with_context(|| format!("reading {}", secret_file.display()))?;
+    readable(secret_file)?;
     let credential =
         Credential::derive(name, privilege, secret_file).map_err(|error| match error {
             GroupError::OperatorName { .. } => Failure::new(USAGE, error.to_string()).into(),

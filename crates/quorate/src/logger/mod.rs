@@ -7,7 +7,7 @@
 mod machine;
 
 use crate::args::Logger;
-use crate::failure::{FAILED, OK};
+use crate::failure::{readable, FAILED, OK};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use machine::LogMachine;
@@ -120,6 +120,10 @@ fn allow_files() {
 }
 
 fn group_options(args: &Logger) -> Result<GroupOptions> {
+    let shown = &args.certificate;
+    let identity = [&args.secret_file, &shown.ssl_cert, &shown.ssl_key, &shown.ssl_ca];
+    let files = identity.into_iter().chain([&args.ssl_crl, &args.encrypt_key_file]);
+    files.flatten().try_for_each(|file| readable(file))?;
     prepare(&args.log_dir)?;
     let listen = args.listen.clone().unwrap_or_else(|| everywhere(&args.address));
     Ok(GroupOptions {

@@ -89,7 +89,7 @@ fn thin(survey: &Survey) -> Option<String> {
     let voters = Voters::of(survey);
     let missing = voters.names(|voter| !voter.is_there);
     let (there, vital) = (voters.names(|voter| voter.is_there), voters.vital());
-    if survey.leader.is_none() || missing.is_empty() || vital.is_empty() {
+    if !survey.is_led() || missing.is_empty() || vital.is_empty() {
         return None;
     }
     let what = match vital.len() == there.len() {
@@ -122,12 +122,19 @@ fn few(survey: &Survey) -> Option<String> {
     ))
 }
 
-/// Seeds that do not answer, and are no member's address: nothing else tells of them.
+/// Seeds that are no member's address, and do not answer, or not for this group: nothing else tells of them.
 pub fn strangers(seeds: &[String], known: &Report, answers: &Answers) -> Vec<String> {
-    let is_unreached =
-        |seed: &&String| matches!(answers.get(*seed), Some(Err(Unanswered::NotReached(_))));
-    let unreached: Vec<&String> = seeds.iter().filter(is_unreached).collect();
-    if unreached.is_empty() {
+    let strange = |seed: &String| match answers.get(seed) {
+        Some(Err(Unanswered::NotReached(_))) => Some("it does not answer".to_owned()),
+        Some(Err(Unanswered::Lost(why))) => Some(why.clone()),
+        Some(Ok(report)) if report.group.is_empty() => {
+            Some(format!("{}, which answers there, is in no group yet", report.own.name))
+        }
+        _ => None,
+    };
+    let strange: Vec<(&String, String)> =
+        seeds.iter().filter_map(|seed| Some((seed, strange(seed)?))).collect();
+    if strange.is_empty() {
         return Vec::new(); // nearly always: names are looked up for it
     }
     let resolved = |address: &str| -> BTreeSet<SocketAddr> {
@@ -140,12 +147,12 @@ pub fn strangers(seeds: &[String], known: &Report, answers: &Answers) -> Vec<Str
         // What has no address now may be a member's name.
         addresses.is_empty() || !addresses.is_disjoint(&members)
     };
-    let strangers = unreached.into_iter().filter(|seed| !is_member(seed));
+    let strangers = strange.into_iter().filter(|(seed, _)| !is_member(seed));
     strangers
-        .map(|seed| {
+        .map(|(seed, why)| {
             format!(
-                "{seed} does not answer, and no member has this address: a server that was stopped in order, or left \
-                 the group, is no member until it is started again"
+                "{seed} is no member's address, and {why}. A server that was stopped cleanly, or has left the group, is \
+                 no member until it joins again"
             )
         })
         .collect()

@@ -5,12 +5,12 @@
 
 use super::clusters::Known;
 use crate::cluster::Cluster;
+use crate::failure::readable;
 use anyhow::{Context, Result};
 use quorate_lab::server::{secret_in, security};
 use quorate_live::{Credential, OperatorIdentity, Privilege, Security, TlsOptions};
 use std::env;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Names the credential of who says nothing else.
 const ENVIRONMENT: &str = "QUORATE_OPERATOR_FILE";
@@ -33,6 +33,10 @@ fn of(known: &Known) -> Result<OperatorIdentity> {
     }
     let Some(cert) = &known.ssl_cert else { return Ok(OperatorIdentity::Anonymous) };
     let key = known.ssl_key.clone().context("a certificate needs its key: --ssl-key")?;
+    [Some(cert), Some(&key), known.ssl_ca.as_ref()]
+        .into_iter()
+        .flatten()
+        .try_for_each(|file| readable(file))?;
     Ok(OperatorIdentity::Certificate(TlsOptions {
         cert: cert.clone(),
         key,
@@ -61,11 +65,6 @@ pub fn on_this_machine(cluster: &Cluster, given: &Known) -> Result<OperatorIdent
     })?;
     let name = cluster.account.database_user();
     Ok(OperatorIdentity::Credential(Credential::derive(name, Privilege::All, &options.file)?))
-}
-
-/// So that a file of another account's is told as such.
-fn readable(file: &Path) -> Result<()> {
-    File::open(file).map(drop).with_context(|| format!("reading {}", file.display()))
 }
 
 #[cfg(test)]

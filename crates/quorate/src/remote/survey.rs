@@ -165,10 +165,19 @@ impl Survey {
         self.nodes.iter().find(leads).filter(|node| node.own.is_some())
     }
 
+    /// Somebody leads who may do so for more than a hand-over, or to whom leadership is being handed. Else nothing is
+    /// committed.
+    pub fn is_led(&self) -> bool {
+        let leads = |member: &MemberReport| self.leader.as_ref() == Some(&member.name);
+        let mut members = self.nodes.iter().filter_map(|node| node.member.as_ref());
+        self.leader.is_some()
+            && members.any(|member| member.may_lead() && (member.connected || leads(member)))
+    }
+
     /// With what follows from the nodes.
     pub(super) fn judged(mut self) -> Survey {
         // A server says that it takes writes until it has been without a leader for some seconds.
-        let is_led = self.leader.is_some() || !self.is_known;
+        let is_led = self.is_led() || !self.is_known;
         // The one that takes them may be the leader, and say nothing here.
         let may_write = match self.telling_leader() {
             Some(_) => NodeSurvey::takes_writes,

@@ -52,6 +52,17 @@ fn no_leader(survey: &Survey) -> String {
 
 /// A member leads, and servers answer, and yet none of them takes writes.
 pub fn nobody_writes(survey: &Survey) -> Option<String> {
+    if let Some(leader) = survey.leader.as_ref().filter(|_| !survey.is_led()) {
+        let members = survey.nodes.iter().filter_map(|node| node.member.as_ref());
+        let may: Vec<&str> =
+            members.filter(|member| member.may_lead()).map(|member| &*member.name).collect();
+        return Some(format!(
+            "no server takes writes: {leader} leads only until a member is there that may lead, because its priority is \
+             0, or it is a logger. Bring one back ({}), or: quorate member set NAME --priority 1, for a server that is \
+             there. No data is affected",
+            may.join(", ")
+        ));
+    }
     // A logger hands over.
     let leader = survey.telling_leader().filter(|node| !node.is_logger())?;
     let is_ready = survey.nodes.iter().any(|node| node.ready);
@@ -105,7 +116,7 @@ fn of_state(node: &NodeSurvey, say: &mut impl FnMut(String)) {
                 .into(),
         ),
         "Inconsistent" => say(
-            "has left the group, because its data differs: restart it, and it fetches the data of another node".into(),
+            "has left the group because of an error: see its error log, and restart it. If its data differs, it fetches the data of another node".into(),
         ),
         other => say(format!("is not Synced yet: {other}. Its error log says what it does")),
     }

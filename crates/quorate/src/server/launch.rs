@@ -37,9 +37,19 @@ pub fn launch(cluster: &mut Cluster, node: &Node, start: &Start) -> Result<Watch
         .stdin(Stdio::null())
         .stdout(log.try_clone().context("duplicating a file")?)
         .stderr(log);
-    let child = command.spawn().context("running setsid")?;
-    let process = ProcessId::of(child.id())?;
-    cluster.node_state(node.number).process = Some(process);
-    cluster.save()?;
+    let mut child = command.spawn().context("running setsid")?;
+    let noted = ProcessId::of(child.id()).and_then(|process| {
+        cluster.node_state(node.number).process = Some(process);
+        cluster.save().map(|()| process)
+    });
+    let process = match noted {
+        Ok(process) => process,
+        Err(error) => {
+            // Of one that is not noted nobody would know that it runs.
+            child.kill().and_then(|()| child.wait()).context("ending a server again")?;
+            cluster.node_state(node.number).process = None;
+            return Err(error);
+        }
+    };
     Ok(Watched { node: node.clone(), process, child: Some(child), log_start })
 }

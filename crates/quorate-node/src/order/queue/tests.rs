@@ -202,6 +202,24 @@ fn the_end_passes_a_closed_gate_once_nothing_is_left_before_it() {
     assert_eq!(queue.first_index(), None);
 }
 
+/// At the end of a pause the server goes by the state that it had at its begin. The pause itself waits for what is
+/// below.
+#[test]
+fn what_changes_the_servers_state_waits_while_it_stands_still() {
+    let queue = EventQueue::new(1000);
+    queue.open();
+    queue.push(Event::NonPrimary);
+    queue.push(write_set(1, 60));
+    queue.push(Event::Synced);
+    queue.set_gate(|| 1);
+    assert!(matches!(take(&queue), Event::NonPrimary));
+    queue.finish_exclusive();
+    assert!(matches!(take(&queue), Event::WriteSet(_)));
+    assert!(queue.inner.lock().take().is_none(), "nothing below is left");
+    queue.open_gate();
+    assert!(matches!(take(&queue), Event::Synced));
+}
+
 /// With the gate closed: what is behind the first write set, which is in memory, is not read yet.
 fn reading_behind_the_first(queue: &EventQueue) -> Reading {
     queue.open_gate();

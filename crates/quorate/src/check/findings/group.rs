@@ -24,7 +24,10 @@ pub fn of_group(survey: &Survey) -> Vec<Finding> {
         ));
     }
     found.extend(nobody_writes(survey).map(|what| {
-        let advice = "look at read_only on the leader, and at its backlog (SHOW STATUS LIKE 'wsrep_local_recv_queue')";
+        let advice = match survey.is_led() {
+            true => "look at read_only on the leader, and at its backlog (SHOW STATUS LIKE 'wsrep_local_recv_queue')",
+            false => "bring back a server that may lead, or give one that is there a priority above 0",
+        };
         finding(Weight::Error, what, advice)
     }));
     links(survey, &mut found);

@@ -43,8 +43,7 @@ fn members(voters: &Voters, vital: &[&str], found: &mut Vec<Finding>) {
 }
 
 fn leaders(voters: &Voters, found: &mut Vec<Finding>) {
-    let may_lead = |voter: &Voter| voter.member.role == "voter" && voter.member.priority > 0;
-    let may = voters.names(may_lead);
+    let may = voters.names(|voter| voter.member.may_lead());
     if let ([only], 2..) = (&may[..], voters.0.len()) {
         found.push(finding(
             Weight::Warning,

@@ -33,14 +33,15 @@ const PORTS_PER_CLUSTER: u16 = 100;
 
 /// Servers in a directory of their own, which are gone when this is dropped, or at a signal.
 pub struct Loopback {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    dir: PathBuf,
     cluster: Mutex<Cluster>,
     /// Servers that this process started, to be collected when they have ended.
     children: Mutex<Vec<Child>>,
+    _place: Arc<Place>,
+}
+
+/// What is to be gone in the end, however far the start got.
+struct Place {
+    dir: PathBuf,
 }
 
 impl Loopback {
@@ -51,6 +52,8 @@ impl Loopback {
         made.with_context(|| {
             format!("making {} (if a killed run has left it: remove it)", dir.display())
         })?;
+        let place = Arc::new(Place { dir: dir.clone() });
+        end_at_signals(&place)?;
         let extra = dir.join("extra.cnf");
         fs::write(&extra, server_options)
             .with_context(|| format!("writing {}", extra.display()))?;
@@ -66,16 +69,13 @@ impl Loopback {
             new_cluster_on: None,
         };
         let code = up::up(&dir, &args)?;
-        let cluster = Mutex::new(Cluster::open(&dir)?);
-        let shared = Arc::new(Shared { dir, cluster, children: Mutex::default() });
-        let loopback = Loopback { shared: Arc::clone(&shared) };
         ensure!(code == OK, "the cluster did not start");
-        end_at_signals(shared)?;
-        Ok(loopback)
+        let cluster = Mutex::new(Cluster::open(&dir)?);
+        Ok(Loopback { cluster, children: Mutex::default(), _place: place })
     }
 
     fn cluster(&self) -> MutexGuard<'_, Cluster> {
-        lock(&self.shared.cluster)
+        lock(&self.cluster)
     }
 
     fn node(&self, node: usize) -> Node {
@@ -156,7 +156,7 @@ impl Target for Loopback {
         server::prepare(&snapshot, &node)?;
         let start = up::beginning(&snapshot, &node)?;
         let launched = server::launch(&mut self.cluster(), &node, &start)?;
-        let mut children = lock(&self.shared.children);
+        let mut children = lock(&self.children);
         children.extend(launched.child);
         // One whose end cannot be told is kept.
         children.retain_mut(|child| !matches!(child.try_wait(), Ok(Some(_))));
@@ -229,22 +229,30 @@ impl Target for Loopback {
     }
 }
 
-impl Drop for Loopback {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.shared.remove();
+        self.remove();
     }
 }
 
-impl Shared {
+impl Place {
+    /// Without the cluster's file none was started.
+    fn running(&self) -> Vec<ProcessId> {
+        let Ok(cluster) = Cluster::open(&self.dir) else { return Vec::new() };
+        cluster.nodes().iter().filter_map(|node| cluster.process(node)).collect()
+    }
+
     fn remove(&self) {
-        let cluster = lock(&self.cluster);
         let mut are_gone = true;
-        for process in cluster.nodes().iter().filter_map(|node| cluster.process(node)) {
+        let mut ended = Vec::new();
+        // Another one may be started meanwhile, and is noted as soon as it runs.
+        while let Some(process) = self.running().into_iter().find(|found| !ended.contains(found)) {
             let gone = process.signal(Signal::KILL).and_then(|_| process.wait_gone(DEATH_LIMIT));
             if !matches!(gone, Ok(true)) {
                 eprintln!("process {} does not end, though killed: {gone:?}", process.pid);
                 are_gone = false;
             }
+            ended.push(process);
         }
         if !are_gone {
             eprintln!("{} is left: who uses it still runs", self.dir.display());
@@ -257,12 +265,15 @@ impl Shared {
 }
 
 /// The servers are in sessions of their own, so a signal for this process would leave them.
-fn end_at_signals(shared: Arc<Shared>) -> Result<()> {
+fn end_at_signals(place: &Arc<Place>) -> Result<()> {
+    let place = Arc::downgrade(place);
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
         .context("listening for signals")?;
     thread::spawn(move || {
         for signal in signals.forever() {
-            shared.remove();
+            if let Some(place) = place.upgrade() {
+                place.remove();
+            }
             if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
                 eprintln!("ending at signal {signal}: {error}");
             }

@@ -13,6 +13,7 @@ fn report(name: &str, connected: &[&str]) -> Report {
         name: other.into(),
         address: format!("{other}:4567"),
         role: "voter".into(),
+        priority: 50,
         votes: 1,
         connected: connected.contains(&other) || other == name,
         levels: Some((1, 2)),
@@ -132,5 +133,11 @@ fn a_seed_that_does_not_answer_and_is_no_member_is_told_of() {
     answers.insert(seeds[3].clone(), Err(Unanswered::Forbidden("no".into())));
     let told = strangers(&seeds, &known, &answers);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("127.0.0.3:4567 does not answer"), "{told:?}");
+    let strange = "127.0.0.3:4567 is no member's address, and it does not answer.";
+    assert!(told[0].starts_with(strange), "{told:?}");
+    let mut alone = report("c", &[]);
+    (alone.own.name, alone.members) = ("c".into(), Vec::new());
+    answers.insert(seeds[2].clone(), Ok(alone));
+    let told = strangers(&seeds, &known, &answers);
+    assert!(told[0].contains("c, which answers there, is in no group yet"), "{told:?}");
 }
