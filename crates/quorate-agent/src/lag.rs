@@ -46,8 +46,7 @@ impl LagMax {
 fn with_unit(text: &str) -> Option<LagMax> {
     // M is a month there, and megabytes to whoever writes it here.
     let age = || humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
-    let age = || age().map(LagMax::Age);
-    size(text).map(LagMax::Bytes).or_else(age)
+    size(text).map(LagMax::Bytes).or_else(|| age().map(LagMax::Age))
 }
 
 fn size(text: &str) -> Option<u64> {

@@ -171,6 +171,11 @@ impl MemberReport {
     pub fn may_lead(&self) -> bool {
         self.role == "voter" && !self.joining && self.priority > 0
     }
+
+    /// Whether the group goes on under it: it leads, or leadership can be handed to it.
+    pub fn can_lead(&self, leads: bool) -> bool {
+        self.may_lead() && (leads || self.connected)
+    }
 }
 
 impl Report {
@@ -203,8 +208,10 @@ impl Report {
     /// False: whoever leads may not lead for more than a hand-over, and there is nobody to hand over to. Nothing is
     /// committed then.
     pub fn can_commit(&self) -> bool {
-        let may = |member: &MemberReport| member.connected && member.may_lead();
-        self.leading().is_none_or(MemberReport::may_lead) || self.members.iter().any(may)
+        let can_lead = |leader: &MemberReport| {
+            self.members.iter().any(|member| member.can_lead(member.id == leader.id))
+        };
+        self.leading().is_none_or(can_lead)
     }
 }
 

@@ -170,8 +170,7 @@ impl Survey {
     pub fn is_led(&self) -> bool {
         let leads = |member: &MemberReport| self.leader.as_ref() == Some(&member.name);
         let mut members = self.nodes.iter().filter_map(|node| node.member.as_ref());
-        self.leader.is_some()
-            && members.any(|member| member.may_lead() && (member.connected || leads(member)))
+        self.leader.is_some() && members.any(|member| member.can_lead(leads(member)))
     }
 
     /// With what follows from the nodes.
