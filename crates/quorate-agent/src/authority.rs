@@ -48,7 +48,7 @@ impl FromRequestParts<Arc<Serving>> for MayOrder {
 }
 
 /// By which user, if one is named.
-fn may_order(
+pub fn may_order(
     token: Option<&str>,
     peer: Option<&Peer>,
     headers: &HeaderMap,

@@ -29,6 +29,8 @@ mod console;
 #[cfg(test)]
 mod dashboard;
 mod followers;
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod http;
 mod journal;

@@ -123,7 +123,7 @@ fn carry_out_due(serving: &Serving, now: SystemTime) {
 }
 
 /// In ISO 8601, with its distance from UTC, as Patroni wants it.
-fn time(text: &str, now: SystemTime) -> Result<SystemTime, Said> {
+pub fn time(text: &str, now: SystemTime) -> Result<SystemTime, Said> {
     let refused =
         |code, why: &str| (code, format!("nothing was scheduled: scheduled_at is {text:?}, {why}"));
     let unknown = || {
@@ -175,7 +175,7 @@ fn offset(zone: &str) -> Option<(bool, Duration)> {
     (hours < 24 && minutes < 60).then_some((sign == "+", Duration::from_secs(seconds)))
 }
 
-fn utc(at: SystemTime) -> String {
+pub fn utc(at: SystemTime) -> String {
     humantime::format_rfc3339_seconds(at).to_string()
 }
 

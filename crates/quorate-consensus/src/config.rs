@@ -96,8 +96,8 @@ pub struct Config {
     pub rules: Rules,
     /// At which the group works (see [`crate::level`]).
     pub level: Level,
-    /// Members given up for lost by force (see [`crate::Event::ForceQuorum`]), ascending. Their
-    /// logs may hold what the group has lost: they are never members again.
+    /// Members given up for lost by force (see [`crate::Event::ForceQuorum`]), ascending: their logs may hold what the
+    /// group has lost. And those that were expelled. They are never members again.
     pub lost: Vec<MemberId>,
     /// Of a configuration installed by force: who did it and why. Empty in every other one.
     pub audit: String,
@@ -110,6 +110,8 @@ pub struct Config {
 pub enum ConfigChange {
     /// Add or replace (role, priority, zone, address, name) these, and remove those, in one change.
     Update { put: Vec<(MemberId, MemberInfo)>, remove: Vec<MemberId> },
+    /// Remove this one, for good: nobody is a member by its id any more.
+    Expel(MemberId),
     /// Other rules for the same members.
     Rules(Rules),
     /// The next level, which all members know.

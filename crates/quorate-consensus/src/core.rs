@@ -69,10 +69,12 @@ pub struct Consensus {
     role: Role,
     role_reported: RoleState,
     leader: Option<MemberId>,
+    /// A leader whose log has other entries than those that are committed here, and its term: nobody to follow.
+    contradicts: Option<(Term, MemberId)>,
     /// When a leader was last heard: until an election timeout later nobody else gets a vote.
     leader_heard_ms: Option<u64>,
-    /// When a leader was last heard or voted for, or this member last led with a majority.
-    in_office_ms: Option<u64>,
+    /// When a leader was last heard or voted for, or this member last led with a majority, or began.
+    in_office_ms: u64,
     /// When to stand for election, unless a leader is heard before.
     election_due_ms: u64,
     /// The leader is probably dead: until then, repeat lost pre-votes quickly.
@@ -148,9 +150,10 @@ impl Consensus {
             role: Role::Follower,
             role_reported: RoleState::Follower { term: hard.term, leader: None },
             leader: None,
+            contradicts: None,
             // Before its restart it may have promised a leader not to vote.
             leader_heard_ms: options.lease_reads.then_some(now_ms),
-            in_office_ms: None,
+            in_office_ms: now_ms,
             election_due_ms: now_ms,
             hurry_until_ms: 0,
             out_of_reach: false,
@@ -196,16 +199,6 @@ impl Consensus {
 
     pub fn term(&self) -> Term {
         self.hard.term
-    }
-
-    /// Whether the log has this position, or begins after it.
-    pub fn agrees_with(&self, position: LogPosition) -> bool {
-        position.index < self.log.base().index || self.log.contains(position)
-    }
-
-    /// Whether the log has this position. What it does not reach back to, it has not.
-    pub fn has(&self, position: LogPosition) -> bool {
-        self.log.contains(position)
     }
 
     /// The end of the log.

@@ -59,7 +59,7 @@ pub enum Objection {
     Unsound,
     /// Its term is so far ahead that nothing can have led to it.
     Leap,
-    /// It begins another term while there is a leader, and its sender has no vote.
+    /// It begins another term while there is, or may be, a leader, and its sender has no vote as far as is known.
     NoVoter,
     /// The term has another leader.
     SecondLeader,
@@ -69,6 +69,8 @@ pub enum Objection {
     Stranger,
     /// It acknowledges what was never sent.
     NeverSent,
+    /// It has other entries where this member knows that its own are committed.
+    Contradicts,
 }
 
 /// Why a member cannot go on.

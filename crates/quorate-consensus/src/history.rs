@@ -41,13 +41,22 @@ impl ConfigHistory {
     /// committed, which a change after it has waited for. What a change by force comes after was perhaps not.
     pub fn owed(&self, id: MemberId) -> Index {
         let pairs = self.entries.iter().zip(self.entries.iter().skip(1));
-        let waited_for = pairs.filter(|((_, config), (_, next))| {
-            // Other rules wait for nothing, a configuration by force included, whose audit text they lack.
-            let (rules, audit) = (next.rules, next.audit.clone());
-            let only_rules = Config { rules, audit, ..config.clone() } == *next;
-            next.audit.is_empty() && !only_rules && config.is_needed(id)
-        });
+        let waited_for = pairs
+            .filter(|((_, config), (_, next))| has_waited(config, next) && config.is_needed(id));
         waited_for.map(|((index, _), _)| *index).max().unwrap_or_default()
+    }
+
+    /// Those of the possible ones that others may still decide by: back to the last one that the next has waited for.
+    pub fn undecided(&self, commit: Index) -> impl Iterator<Item = &Config> {
+        let possible: Vec<&Config> = self.possible(commit).collect();
+        let decided = possible.windows(2).rposition(|pair| has_waited(pair[0], pair[1]));
+        possible.into_iter().skip(decided.unwrap_or(0))
+    }
+
+    /// All that the log goes back to, and where they stand in it; the first one perhaps earlier.
+    pub fn all(&self) -> impl Iterator<Item = (Index, &Config)> {
+        let entries = self.entries.iter().map(|(index, config)| (*index, config));
+        std::iter::once((self.base_index, &self.base)).chain(entries)
     }
 
     /// What the latest configuration with this member says of it.
@@ -81,6 +90,14 @@ impl ConfigHistory {
             (self.base_index, self.base) = (index, config);
         }
     }
+}
+
+/// Whether `config` was committed before `next` was made, by whoever made that. Other rules wait for nothing (not for a
+/// configuration by force either, whose audit text they lack), nor does what is made by force.
+fn has_waited(config: &Config, next: &Config) -> bool {
+    let (rules, audit) = (next.rules, next.audit.clone());
+    let only_rules = Config { rules, audit, ..config.clone() } == *next;
+    next.audit.is_empty() && !only_rules
 }
 
 #[cfg(test)]
@@ -133,5 +150,19 @@ mod tests {
         assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (5, 0), "other rules");
         history.push(12, voters(&[1, 2, 3]));
         assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (11, 11));
+    }
+
+    #[test]
+    fn a_change_that_other_rules_follow_may_not_be_committed_nor_what_it_changes() {
+        let rules = crate::Rules { zones_min: 1, ..Default::default() };
+        let mut history = ConfigHistory::new(voters(&[1, 2, 3]), 0, vec![(3, voters(&[1, 2]))]);
+        let undecided = |history: &ConfigHistory| -> Vec<usize> {
+            history.undecided(0).map(|config| config.members.len()).collect()
+        };
+        assert_eq!(undecided(&history), [3, 2]);
+        history.push(4, Config { rules, ..voters(&[1, 2]) });
+        assert_eq!(undecided(&history), [3, 2, 2]);
+        history.push(5, Config { rules, ..voters(&[1]) });
+        assert_eq!(undecided(&history), [2, 1], "it has waited for the removal");
     }
 }

@@ -1,6 +1,7 @@
 //! Roles, rules and changes in words, as operators write and read them.
 
 use crate::config::{Config, ConfigChange, MemberInfo, MemberRole, Primaries, PriorityRule, Rules};
+use crate::types::MemberId;
 use std::fmt;
 
 impl ConfigChange {
@@ -9,15 +10,20 @@ impl ConfigChange {
         match self {
             ConfigChange::Update { put, remove } => {
                 let put = put.iter().map(|(_, info)| info.to_string());
-                let removed = remove.iter().map(|id| match before.members.get(id) {
-                    Some(info) => format!("{} is removed (member {id})", info.name),
-                    None => format!("member {id} is removed"),
-                });
+                let removed = remove.iter().map(|id| removed(*id, before));
                 put.chain(removed).collect::<Vec<_>>().join("; ")
             }
+            ConfigChange::Expel(id) => format!("{}, for good", removed(*id, before)),
             ConfigChange::Rules(rules) => format!("rules {rules}"),
             ConfigChange::Level(level) => format!("feature level {level}"),
         }
+    }
+}
+
+fn removed(id: MemberId, before: &Config) -> String {
+    match before.members.get(&id) {
+        Some(info) => format!("{} is removed (member {id})", info.name),
+        None => format!("member {id} is removed"),
     }
 }
 

@@ -34,6 +34,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("operator_claim", quorate_live::fuzzing::operator_claim),
     ("operator_request", quorate_live::fuzzing::operator_request),
     ("operator_answer", quorate_live::fuzzing::operator_answer),
+    ("agent_request", provider::agent_request),
     // From the log, and so from any member.
     ("config", group::config),
     ("view", group::view),

@@ -20,6 +20,10 @@ pub fn operator_texts(input: &[u8]) {
     quorate_live::fuzzing::operator_texts(&text(input));
 }
 
+pub fn agent_request(input: &[u8]) {
+    quorate_agent::fuzzing::request(&text(input));
+}
+
 /// Given at the start, then again while the server runs: all or nothing, and what is shown can be set.
 pub fn options(input: &[u8]) {
     let text = text(input);

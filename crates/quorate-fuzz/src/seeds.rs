@@ -296,6 +296,16 @@ fn operators(add: &mut impl FnMut(&'static str, &str, &[u8])) {
                       abababababababababababababababababababababababababababababababab 85357ed3";
     add("operator_texts", "credential", credential.as_bytes());
     add("operator_texts", "list", b"ann,bob:read, db1.example.com,::1:read");
+    for (name, asked) in [
+        ("bearer", "Bearer token"),
+        ("basic", "Basic YW5uOnRva2Vu"),
+        ("lag", "1.5MB"),
+        ("age", "200ms"),
+        ("time", "2099-01-01T00:00+01:00"),
+        ("order", r#"{"leader":"n1","candidate":"n2","scheduled_at":"2098-01-01T00:00Z"}"#),
+    ] {
+        add("agent_request", name, asked.as_bytes());
+    }
 }
 
 fn texts(add: &mut impl FnMut(&'static str, &str, &[u8])) {

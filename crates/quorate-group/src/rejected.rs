@@ -34,6 +34,7 @@ impl Cause {
             Cause::Core(Objection::SecondLeader) => "second_leader",
             Cause::Core(Objection::Stranger) => "stranger",
             Cause::Core(Objection::NeverSent) => "never_sent",
+            Cause::Core(Objection::Contradicts) => "contradicts",
             Cause::NoMember => "no_member",
             Cause::OtherKey => "other_key",
             Cause::Unasked => "unasked",
@@ -59,7 +60,7 @@ impl Cause {
             Cause::Core(Objection::Unsound) => "it cannot be true",
             Cause::Core(Objection::Leap) => "its term is so far ahead that no election led to it",
             Cause::Core(Objection::NoVoter) => {
-                "it begins another term while the group has a leader, and has no vote"
+                "it begins another term while the group has, or may have, a leader, and has no vote as far as is known here"
             }
             Cause::Core(Objection::Ahead) => {
                 "it answers from a later term, and has no vote (if it stays behind, empty its log directory)"
@@ -69,6 +70,10 @@ impl Cause {
                 "it answers, and is no member as far as is known here"
             }
             Cause::Core(Objection::NeverSent) => "it acknowledges what was never sent",
+            Cause::Core(Objection::Contradicts) => {
+                "it has other entries than those that are committed here (one of the two was given up when a quorum was \
+                 forced: empty that one's log directory)"
+            }
             Cause::NoMember => "only members may say it, and it is none as far as is known here",
             Cause::OtherKey => "its sender does not have that member's key",
             Cause::Unasked => "it answers what was not asked",

@@ -281,8 +281,9 @@ fn a_lost_majority_is_given_up_by_force_and_stays_out() {
 
     // With its log a lost one is refused; without, it is somebody new.
     cluster.nodes[lost[0]].start().unwrap();
-    cluster.nodes[survivor]
-        .wait("a refusal", |_| cluster.nodes[lost[0]].has_line("was given up for lost"));
+    cluster.nodes[survivor].wait("a refusal", |_| {
+        cluster.nodes[lost[0]].has_line("was removed from the group for good")
+    });
     cluster.nodes[lost[0]].options.bootstrap = false;
     cluster.nodes[lost[0]].wipe();
     cluster.nodes[lost[0]].start().unwrap();

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Cluster;
-use quorate_live::{Secret, SecretOptions, Security};
+use quorate_live::{GroupError, Secret, SecretOptions, Security, StartError};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +63,32 @@ fn who_does_not_have_it_stays_outside_and_both_logs_say_why() {
     let proposal = cluster.nodes[0].propose();
     cluster.nodes[0].await_applied(&[proposal]);
     cluster.nodes[0].wait("the reason", |node| node.has_line("does not have the group's secret"));
+}
+
+/// Though both would speak in the clear with somebody who cannot encrypt, and one is to found a group.
+#[test]
+fn a_wrong_secret_founds_no_group_and_is_no_reason_to_speak_in_the_clear() {
+    let safe = Safe::new("no-fallback");
+    let mut cluster = Cluster::new("secret-no-fallback", 2);
+    for (at, name) in ["ours", "theirs"].into_iter().enumerate() {
+        safe.make(name);
+        cluster.nodes[at].options.security = safe.security(name, true);
+    }
+    cluster.nodes[0].start().unwrap();
+    cluster.nodes[0].joined();
+    cluster.nodes[1].options.bootstrap = true;
+    let refused = cluster.nodes[1].start();
+    let Err(GroupError::Start(StartError::SeedUnclear { .. })) = refused else {
+        panic!("{refused:?}")
+    };
+    cluster.nodes[1].options.bootstrap = false;
+    cluster.nodes[1].start().unwrap();
+    cluster.nodes[1].cannot_join();
+    for node in &cluster.nodes {
+        let lines = node.shared.lines.lock();
+        let plain = lines.iter().find(|(_, line)| line.contains("NOT encrypted"));
+        assert!(plain.is_none(), "{plain:?}");
+    }
 }
 
 #[test]

@@ -23,15 +23,21 @@ pub enum Finding {
 }
 
 impl Backlog {
-    /// The log that is kept for `count` write sets, of which the oldest is of that age.
-    pub fn look(&mut self, log: KeptLog, count: usize, age: Duration) -> Option<Finding> {
+    /// The log that is kept for `count` write sets, of which the oldest is of that age. Where no other server could send
+    /// its state (`elsewhere`), nothing is given up: it may be the only one with all there is.
+    pub fn look(
+        &mut self,
+        log: KeptLog,
+        (count, age): (usize, Duration),
+        elsewhere: bool,
+    ) -> Option<Finding> {
         let KeptLog { bytes, max } = log;
         let (mib, mib_max, seconds) = (bytes >> 20, max >> 20, age.as_secs());
         let behind = format!(
             "This node is {count} write sets, {seconds} seconds behind its group, and its log has {mib} MiB \
              for them; quorate.log_max is {mib_max} MiB"
         );
-        if bytes > max {
+        if bytes > max && elsewhere {
             return Some(Finding::TooMuch(format!("{behind}: it gives them up.")));
         }
         if bytes < max / 2 {
@@ -42,10 +48,15 @@ impl Backlog {
             return None;
         }
         self.warned_at = bytes + max / SHARE;
+        let what_next = match elsewhere {
+            true => {
+                "Past that it would give them up and fetch the state from another node. The others are not affected."
+            }
+            false => "No other server is in sync that could send its state, so it keeps them, past that, too.",
+        };
         Some(Finding::Warning(format!(
-            "{behind}. Past that it would give them up and fetch the state from another node. The others are \
-             not affected. See what holds its appliers (a lock, a backup, a slow disk), give it more of them, or take \
-             load off it"
+            "{behind}. {what_next} See what holds its appliers (a lock, a backup, a slow disk), give it more of them, or \
+             take load off it"
         )))
     }
 }
@@ -58,7 +69,8 @@ mod tests {
     fn an_operator_hears_of_a_backlog_several_times_before_it_is_given_up() {
         let mut backlog = Backlog::default();
         let mut look = |bytes| {
-            let found = backlog.look(KeptLog { bytes, max: 1000 }, 7, Duration::from_secs(3));
+            let log = KeptLog { bytes, max: 1000 };
+            let found = backlog.look(log, (7, Duration::from_secs(3)), true);
             match found {
                 None => ' ',
                 Some(Finding::Warning(_)) => 'w',
@@ -74,9 +86,22 @@ mod tests {
     #[test]
     fn the_warning_has_the_figures() {
         let log = KeptLog { bytes: 7 << 30, max: 8 << 30 };
-        let found = Backlog::default().look(log, 12, Duration::from_secs(90));
+        let found = Backlog::default().look(log, (12, Duration::from_secs(90)), true);
         let Some(Finding::Warning(line)) = found else { panic!("{found:?}") };
         assert!(line.contains("12 write sets, 90 seconds behind"), "{line}");
         assert!(line.contains("7168 MiB for them; quorate.log_max is 8192 MiB"), "{line}");
+    }
+
+    #[test]
+    fn what_no_other_server_has_is_not_given_up() {
+        let (log, behind) =
+            (KeptLog { bytes: 9 << 30, max: 8 << 30 }, (12, Duration::from_secs(90)));
+        let mut backlog = Backlog::default();
+        let found = backlog.look(log, behind, false);
+        let Some(Finding::Warning(line)) = found else { panic!("{found:?}") };
+        assert!(line.contains("so it keeps them"), "{line}");
+        assert_eq!(backlog.look(log, behind, false), None, "said once");
+        let found = backlog.look(log, behind, true);
+        assert!(matches!(found, Some(Finding::TooMuch(_))), "another one has come: {found:?}");
     }
 }

@@ -188,7 +188,7 @@ impl Sequencer {
         }
         link.progress.set_seqno(verdict.seqno);
         let written = Duration::from_nanos(header.timestamp);
-        self.parts.local.lags.ordered(verdict.seqno, written, self.parts.local.apply.last_left());
+        self.parts.local.note_ordered((verdict.seqno, index), written);
         if own && header.has(flags::ROLLBACK) {
             link.ends.ordered(header.trx_id);
         }
@@ -375,8 +375,9 @@ impl StateMachine for Sequencer {
 
     fn needs_from(&mut self) -> u64 {
         let (open, lags) = (self.state.parts.first_index(), self.lags_from());
-        let passed = self.parts.local.part_places.first_index();
-        [passed, open, self.left].into_iter().flatten().fold(self.left_open.min(lags), u64::min)
+        let local = &self.parts.local;
+        let all = [local.part_places.first_index(), local.first_undone(), open, self.left];
+        all.into_iter().flatten().fold(self.left_open.min(lags), u64::min)
     }
 
     /// The parts of what is being applied are not among it: nothing is won by giving up what is nearly done, and all
@@ -391,7 +392,7 @@ impl StateMachine for Sequencer {
             return;
         }
         let age = local.lag();
-        match self.backlog.look(log, local.queue.len(), age) {
+        match self.backlog.look(log, (local.queue.len(), age), self.link.state_elsewhere()) {
             Some(Finding::Warning(line)) => local.warn(&line),
             Some(Finding::TooMuch(line)) => self.parts.withdrawal.start_over(&line),
             None => {}

@@ -35,6 +35,8 @@ quorate_seeds::marks! {
     // One of two went on alone. A majority was lost: a group again, without what the lost alone had;
     // one of the lost that was found again.
     WentAlone, Disaster, Forced, LostByForce, GivenUpReturns,
+    // A member that was removed by order comes back as a new one.
+    Expelled,
     // Stages.
     WithoutMinority, WithoutCutOff, BrokenLinks, WentOnBroken, PrimaryServes, LeadershipRests, Healed,
 }

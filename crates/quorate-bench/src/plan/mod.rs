@@ -1,13 +1,13 @@
 //! In which order everything is measured.
 //!
 //! The machine is noisy, and what is compared is the systems: so they take turns, each with a sitting of
-//! tests on one network, and whoever begins changes from round to round. A ratio is taken within a round,
-//! between visits that follow one another. A sitting is as short as the start of servers allows: one test
-//! where they are up already, else as many as are worth it. Where servers live on, they do so from network to
-//! network, and what spends them comes after all of that.
+//! tests on one network, and both who begins and who comes after whom change from round to round. A ratio is
+//! taken within a round, between visits of one sitting. A sitting is as short as the start of servers allows:
+//! one test where they are up already, else as many as are worth it. Where servers live on, they do so from
+//! network to network, and what spends them comes after all of that.
 //!
-//! Invariant: a plan has every point of every test's grid, for each system and round, exactly once, but
-//! for those that are not wanted.
+//! Invariants: a plan has every point of every test's grid, for each system that can do it and each round,
+//! exactly once. What is left of an interrupted plan keeps its order.
 
 use crate::record::{Key, Place};
 use quorate_lab::net::Topology;
@@ -92,15 +92,15 @@ pub struct Step {
     pub takes: Duration,
 }
 
-/// Lays out the visits of `rounds` for all `systems` and `networks`, with the cells that are wanted: not
-/// those that are done, nor those of what a system cannot do. Loads of `worth` are worth the start of a
-/// system's servers; zero: they live on from visit to visit.
+/// Lays out the visits of `rounds` for all `systems` and `networks`, with the cells that the grid has: not
+/// those of what a system cannot do. Loads of `worth` are worth the start of a system's servers; zero: they
+/// live on from visit to visit.
 pub fn lay_out(
     asked: &[Asked],
     (systems, networks): (&[String], &[String]),
     rounds: RangeInclusive<u32>,
     worth: Duration,
-    is_wanted: impl Fn(&Key) -> bool,
+    has: impl Fn(&Key) -> bool,
 ) -> Vec<Visit> {
     let mut asked: Vec<&Asked> = asked.iter().collect();
     asked.sort_by_key(|test| (test.spends, test.harms));
@@ -111,14 +111,39 @@ pub fn lay_out(
         for (tests, network) in stages(&asked, networks, worth) {
             for members in &sizes {
                 for tests in sittings(tests, *members, worth) {
-                    for turn in 0..systems.len() {
-                        let system = &systems[(turn + round as usize) % systems.len()];
-                        let visit = visit(&tests, (round, network, *members, system), &is_wanted);
-                        visits.extend(visit);
-                    }
+                    let of_system =
+                        |system: &String| visit(&tests, (round, network, *members, system), &has);
+                    let all = systems.iter().filter_map(of_system).collect();
+                    visits.extend(take_turns(all, round));
                 }
             }
         }
+    }
+    visits
+}
+
+/// What is left of a plan.
+pub fn without(visits: Vec<Visit>, is_done: impl Fn(&Key) -> bool) -> Vec<Visit> {
+    let rest = |mut visit: Visit| {
+        let (system, round) = (&visit.system, visit.round);
+        visit.steps.retain(|step| !is_done(&(step.place.clone(), system.clone(), round)));
+        (!visit.steps.is_empty()).then_some(visit)
+    };
+    visits.into_iter().filter_map(rest).collect()
+}
+
+/// The visits of one sitting, in the order of a round: every second round goes backwards, and each pair of rounds
+/// begins half of the way further. So in three rounds nobody is always early or always late, nor always after the
+/// same one.
+fn take_turns(mut visits: Vec<Visit>, round: u32) -> Vec<Visit> {
+    let pairs = round.saturating_sub(1) as usize / 2;
+    if !visits.is_empty() {
+        let half = visits.len().div_ceil(2);
+        let begins = pairs * half % visits.len();
+        visits.rotate_left(begins);
+    }
+    if round % 2 == 0 {
+        visits.reverse();
     }
     visits
 }
@@ -159,7 +184,7 @@ fn sittings<'a>(asked: &[&'a Asked], members: usize, worth: Duration) -> Vec<Vec
 fn visit(
     asked: &[&Asked],
     (round, network, members, system): (u32, &str, usize, &str),
-    is_wanted: impl Fn(&Key) -> bool,
+    has: impl Fn(&Key) -> bool,
 ) -> Option<Visit> {
     let mut steps = Vec::new();
     for test in asked {
@@ -172,7 +197,7 @@ fn visit(
                 clients: point.clients,
             };
             let key = (place, system.to_owned(), round);
-            if is_wanted(&key) {
+            if has(&key) {
                 steps.push(Step { place: key.0, takes: *takes });
             }
         }
@@ -217,10 +242,37 @@ mod tests {
             turn.sort_unstable();
             assert_eq!(turn, ["a", "b", "c"], "nobody goes twice before all went");
         }
-        let first: BTreeSet<&str> =
-            visits.iter().step_by(3).map(|visit| visit.system.as_str()).collect();
-        assert_eq!(first.len(), 3, "each begins once");
         assert_eq!(visits[0].steps.last().unwrap().place.test, "failover", "harm comes last");
+    }
+
+    /// Also where a test has only some of the systems, and those stand together in the list.
+    #[test]
+    fn nobody_is_always_early_or_always_late_or_always_after_the_same_one() {
+        let all: Vec<String> = ('a'..='j').map(String::from).collect();
+        for few in [3, 4, 5, 7, 8, 10] {
+            let asked = [asked("oltp", false, &[3])];
+            let last = &all[all.len() - few..];
+            let networks = names(&["lan"]);
+            let has = |key: &Key| last.contains(&key.1);
+            let visits = lay_out(&asked, (&all, &networks), 1..=3, Duration::ZERO, has);
+            let rounds: Vec<Vec<&str>> = visits
+                .chunks(few)
+                .map(|visits| visits.iter().map(|visit| visit.system.as_str()).collect())
+                .collect();
+            for system in last {
+                let at = |round: &Vec<&str>| round.iter().position(|other| other == system);
+                let at: Vec<usize> = rounds.iter().filter_map(at).collect();
+                assert_eq!(at.len(), 3, "{system} of {few} in each round");
+                let mean = at.iter().sum::<usize>() as f64 / 3.0 / (few - 1) as f64;
+                assert!((0.2..=0.8).contains(&mean), "{system} of {few} goes at {at:?}");
+                let before: BTreeSet<_> = rounds
+                    .iter()
+                    .zip(&at)
+                    .map(|(round, at)| at.checked_sub(1).map(|before| round[before]))
+                    .collect();
+                assert!(before.len() > 1, "{system} of {few} always goes after {before:?}");
+            }
+        }
     }
 
     /// Each test takes 10 s.
@@ -246,11 +298,11 @@ mod tests {
         let each = ["oltp", "jitter", "flow", "rpo"];
         let each: Vec<String> = each
             .iter()
-            .flat_map(|test| ["b", "a"].map(|system| format!("{system}: {test}")))
+            .flat_map(|test| ["a", "b"].map(|system| format!("{system}: {test}")))
             .collect();
         assert_eq!(turns(0), each);
-        assert_eq!(turns(20), ["b: oltp jitter", "a: oltp jitter", "b: flow rpo", "a: flow rpo"]);
-        assert_eq!(turns(1000), ["b: oltp jitter flow rpo", "a: oltp jitter flow rpo"]);
+        assert_eq!(turns(20), ["a: oltp jitter", "b: oltp jitter", "a: flow rpo", "b: flow rpo"]);
+        assert_eq!(turns(1000), ["a: oltp jitter flow rpo", "b: oltp jitter flow rpo"]);
     }
 
     #[test]
@@ -268,13 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_is_left_out() {
+    fn what_is_done_is_left_out_and_the_rest_keeps_its_order() {
         let asked = [asked("oltp", false, &[3])];
         let (systems, networks) = (names(&["a", "b"]), names(&["lan"]));
         let whole = lay_out_all(&asked, (&systems, &networks), 1..=2, 0);
         let first = keys(&whole[0]).next().unwrap();
-        let others = |key: &Key| *key != first;
-        let rest = lay_out(&asked, (&systems, &networks), 1..=2, Duration::ZERO, others);
+        let rest = without(whole.clone(), |key| *key == first);
         assert_eq!(rest, whole[1..], "a visit without a step is none");
     }
 

@@ -15,6 +15,8 @@ pub struct Chapter {
     pub clients: &'static str,
     /// The figure by which systems are compared. None: they are by a fact.
     pub main: Option<&'static str>,
+    /// What has a table of its own, too, with Quorate beside each system; not counted in the headline.
+    pub too: &'static [&'static str],
     /// What else is shown, besides the costs.
     pub beside: &'static [&'static str],
     pub drawn: Drawn,
@@ -47,6 +49,7 @@ pub const CHAPTERS: &[Chapter] = &[
                the members need for the rest once the load has ended.",
         clients: "at the primary",
         main: Some("tps"),
+        too: &[],
         beside: &["avg_ms", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverClients,
     },
@@ -57,7 +60,8 @@ pub const CHAPTERS: &[Chapter] = &[
                spread over all members that take writes.",
         clients: "at the primary, or spread over all members",
         main: Some("cv_percent"),
-        beside: &["worst_over_median", "tps", "p95_ms", BEHIND, CONFLICTS],
+        too: &["worst_over_median", "tps"],
+        beside: &["p95_ms", BEHIND, CONFLICTS],
         drawn: OverTime,
     },
     Chapter {
@@ -66,7 +70,8 @@ pub const CHAPTERS: &[Chapter] = &[
         what: "The primary is killed, stopped or cut off, idle and under load.",
         clients: "at the primary, then at whoever answers",
         main: Some("write_again_s"),
-        beside: &["detect_s", "back_to_three_s"],
+        too: &["back_to_three_s"],
+        beside: &["detect_s"],
         drawn: Bars,
     },
     Chapter {
@@ -76,7 +81,8 @@ pub const CHAPTERS: &[Chapter] = &[
                stopped; an empty one joins.",
         clients: "at the primary",
         main: Some("dip_s"),
-        beside: &["dip_depth_percent", "gap_s", "back_to_three_s", "tps"],
+        too: &["dip_depth_percent"],
+        beside: &["gap_s", "back_to_three_s", "tps"],
         drawn: OverTime,
     },
     Chapter {
@@ -86,6 +92,7 @@ pub const CHAPTERS: &[Chapter] = &[
                followers crash one after the other and come back.",
         clients: "at the primary",
         main: None,
+        too: &[],
         beside: &[],
         drawn: No,
     },
@@ -95,7 +102,8 @@ pub const CHAPTERS: &[Chapter] = &[
         what: "A load of a given length, with replicas that apply, and with applying held back and let go.",
         clients: "at the primary",
         main: Some("replay_s"),
-        beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms", "apply_over_write", "tps", CONFLICTS],
+        too: &["lag_p99_ms"],
+        beside: &["lag_p50_ms", "lag_max_ms", "apply_over_write", "tps", CONFLICTS],
         drawn: Bars,
     },
     Chapter {
@@ -104,6 +112,7 @@ pub const CHAPTERS: &[Chapter] = &[
         what: "The best rate at which no member's lag grows.",
         clients: "at the primary",
         main: Some("best_tps"),
+        too: &[],
         beside: &["trx_per_cpu_s", "avg_ms", CONFLICTS],
         drawn: OverMembers,
     },
@@ -113,7 +122,8 @@ pub const CHAPTERS: &[Chapter] = &[
         what: "32 clients at the primary; a history table with a key.",
         clients: "at the primary",
         main: Some("tps"),
-        beside: &["transactions", "tpm", "avg_ms", "replica_elapsed_s", "replica_tps", CONFLICTS],
+        too: &["replica_elapsed_s"],
+        beside: &["first_replica_s", "transactions", "tpm", "avg_ms", "replica_tps", CONFLICTS],
         drawn: Bars,
     },
     Chapter {
@@ -123,6 +133,7 @@ pub const CHAPTERS: &[Chapter] = &[
                commits that the kernel traced; the own log is synced while the others answer.",
         clients: "where the load says",
         main: Some("commit_us"),
+        too: &[],
         beside: COMMIT_PARTS,
         drawn: Parts,
     },
@@ -132,7 +143,8 @@ pub const CHAPTERS: &[Chapter] = &[
         what: "One large transaction while small ones go on.",
         clients: "spread over all members that take writes",
         main: Some("primary_gap_s"),
-        beside: &["gap_s", "large_s", "p99_ms", "small_failed", "primary_memory_mb", "memory_mb"],
+        too: &["gap_s", "p99_ms"],
+        beside: &["large_s", "apply_s", "small_failed", "primary_memory_mb", "memory_mb"],
         drawn: Bars,
     },
     Chapter {
@@ -142,6 +154,7 @@ pub const CHAPTERS: &[Chapter] = &[
                outside.",
         clients: "at the primary",
         main: Some("tps"),
+        too: &[],
         beside: &["avg_ms", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverClients,
     },
@@ -152,6 +165,7 @@ pub const CHAPTERS: &[Chapter] = &[
                clients of that, and wait for each other's locks.",
         clients: "spread over all members that take writes",
         main: Some("goodput_tps"),
+        too: &[],
         beside: &["cert_failures", "avg_ms"],
         drawn: Bars,
     },
@@ -162,7 +176,8 @@ pub const CHAPTERS: &[Chapter] = &[
                its secondary: throughput and lag belong together, and these points are not counted in the headline.",
         clients: "at the primary",
         main: Some("tps"),
-        beside: &["worst_tps", "lag_p50_ms", "lag_p99_ms", "lag_max_ms", BEHIND, CONFLICTS],
+        too: &["lag_p99_ms"],
+        beside: &["worst_tps", "lag_p50_ms", "lag_max_ms", BEHIND, CONFLICTS],
         drawn: Bars,
     },
 ];
@@ -183,6 +198,7 @@ impl Chapter {
     pub fn figures(&self) -> impl Iterator<Item = &'static Figure> + '_ {
         self.main
             .iter()
+            .chain(self.too)
             .chain(self.beside)
             .chain(COSTS)
             .chain(LAB)
@@ -198,7 +214,7 @@ mod tests {
     #[test]
     fn every_name_is_a_figure() {
         for chapter in CHAPTERS {
-            let names = chapter.main.iter().chain(chapter.beside);
+            let names = chapter.main.iter().chain(chapter.too).chain(chapter.beside);
             let count = names.count() + COSTS.len() + LAB.len() + SWITCHES.len();
             assert_eq!(chapter.figures().count(), count, "{}", chapter.test);
         }

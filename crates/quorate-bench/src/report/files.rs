@@ -1,4 +1,4 @@
-//! The same as the page, as CSV, as Markdown and for the terminal.
+//! The same as the page, as CSV and as Markdown.
 
 use super::chapter::Chapter;
 use super::goals;
@@ -14,9 +14,6 @@ use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Rows of a test's table on the terminal.
-const ROWS_SHOWN: usize = 16;
-
 /// A cell a line; a column for each figure and fact that any cell has.
 pub(super) fn csv(results: &Results) -> Result<Vec<u8>> {
     let cells = &results.cells;
@@ -24,7 +21,7 @@ pub(super) fn csv(results: &Results) -> Result<Vec<u8>> {
     let facts: BTreeSet<&String> = cells.iter().flat_map(|cell| cell.facts.keys()).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
     let fixed = ["test", "network", "members", "load", "clients", "system", "round", "primary"];
-    let names = fixed.into_iter().chain(["began_with", "took_s", "failed"]);
+    let names = fixed.into_iter().chain(["began_with", "began_s", "took_s", "failed"]);
     let columns = names.map(str::to_owned).chain(figures.iter().map(|name| (*name).clone()));
     writer.write_record(columns.chain(facts.iter().map(|name| format!("fact {name}"))))?;
     for cell in cells {
@@ -39,6 +36,7 @@ pub(super) fn csv(results: &Results) -> Result<Vec<u8>> {
             cell.round.to_string(),
             cell.primary.clone().unwrap_or_default(),
             cell.began_with.clone().unwrap_or_default(),
+            if cell.began_s > 0 { cell.began_s.to_string() } else { String::new() },
             format!("{:.1}", cell.took_s),
             cell.failed.clone().unwrap_or_default(),
         ];
@@ -88,8 +86,9 @@ pub(super) fn markdown(told: &Told) -> String {
         if let Some(differs) = told.differs(chapter) {
             let _ = writeln!(text, "\nOtherwise than published: {differs}.");
         }
-        text +=
-            &markdown_table(&caption(chapter), &table(told, chapter, |system| told.title(system)));
+        for figure in told.tables(chapter) {
+            text += &markdown_table(&caption(figure), &table(told, chapter, figure));
+        }
         let costs = costs(told, chapter);
         if !costs.1.is_empty() {
             text += &markdown_table("What a transaction costs, all nodes together", &costs);
@@ -133,8 +132,9 @@ fn costs(told: &Told, chapter: &Chapter) -> Table {
     (head, rows)
 }
 
-fn caption(chapter: &Chapter) -> String {
-    match chapter.main() {
+/// A table of its own for the compared figure, and for each that stands beside it.
+fn caption(figure: Option<&Figure>) -> String {
+    match figure {
         Some(figure) => format!(
             "{}; [least–most of the rounds], (Quorate beside it), rounds of all if some failed",
             figure.title_with_unit()
@@ -143,13 +143,12 @@ fn caption(chapter: &Chapter) -> String {
     }
 }
 
-/// Of the compared figure: head and rows.
-fn table(told: &Told, chapter: &Chapter, named: impl Fn(&str) -> String) -> Table {
-    let grid = Grid::new(chapter, &told.summary, &told.order);
-    let systems = grid.systems.iter().map(|system| named(system));
+fn table(told: &Told, chapter: &Chapter, figure: Option<&'static Figure>) -> Table {
+    let grid = Grid::new(chapter, figure, &told.summary, &told.order);
+    let systems = grid.systems.iter().map(|system| told.title(system));
     let head = [String::new()].into_iter().chain(systems).collect();
     let words = |entry: &Entry| {
-        let mut words = entry.words_with_spread(chapter.main());
+        let mut words = entry.words_with_spread(figure);
         if let Some((_, ratio)) = entry.side() {
             words += &format!(" ({})", times(ratio));
         }
@@ -162,35 +161,4 @@ fn table(told: &Told, chapter: &Chapter, named: impl Fn(&str) -> String) -> Tabl
         [place.words()].into_iter().chain(entries.iter().map(words)).collect()
     };
     (head, grid.rows.iter().map(row).collect())
-}
-
-pub(super) fn terminal(told: &Told) -> String {
-    let overall = Overall::of(told);
-    let mut text = String::new();
-    for chapter in told.chapters() {
-        // Titles would make it wider than terminals are.
-        let (head, rows) = table(told, chapter, str::to_owned);
-        let left_out = rows.len().saturating_sub(ROWS_SHOWN);
-        let mut lines = vec![head];
-        lines.extend(rows.into_iter().take(ROWS_SHOWN));
-        let width =
-            |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
-        let _ = writeln!(text, "{}: {}", chapter.test, caption(chapter));
-        let _ = writeln!(text, "  {}", told.stage(chapter));
-        for line in &lines {
-            let _ = write!(text, "  {:<width$}", line[0], width = widths[0]);
-            for (cell, width) in line.iter().zip(&widths).skip(1) {
-                let _ = write!(text, "  {cell:>width$}");
-            }
-            text.push('\n');
-        }
-        if left_out > 0 {
-            let _ = writeln!(text, "  and {left_out} more in the report");
-        }
-        text.push('\n');
-    }
-    let _ = writeln!(text, "{}\n{}", overall.headline(), overall.remarks());
-    text.extend(goals::line(told));
-    text
 }

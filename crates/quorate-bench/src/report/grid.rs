@@ -1,4 +1,4 @@
-//! A test's compared figure by place and system: what tables, the terminal and the summary show.
+//! A figure of a test by place and system: what tables, the terminal and the summary show.
 
 use super::chapter::Chapter;
 use super::standing::{Side, QUORATE};
@@ -57,20 +57,36 @@ impl Entry {
 }
 
 impl<'a> Grid<'a> {
-    /// `order`: of all systems; those without a cell of this test have no column.
-    pub fn new(chapter: &Chapter, summary: &Summary<'a>, order: &[String]) -> Grid<'a> {
+    /// Of this figure, or else of facts. `order`: of all systems; those without a cell of this test have no column. Places
+    /// where nobody has anything have no row.
+    pub fn new(
+        chapter: &Chapter,
+        figure: Option<&Figure>,
+        summary: &Summary<'a>,
+        order: &[String],
+    ) -> Grid<'a> {
         let here = summary.systems(chapter.test);
         let known = |system: &&String| here.contains(system.as_str());
         let systems: Vec<String> = order.iter().filter(known).cloned().collect();
         let entries = |place: &Place| {
-            systems.iter().map(|system| entry(chapter, summary, place, system)).collect()
+            let entry = |system| entry(chapter, figure, summary, (place, system));
+            systems.iter().map(entry).collect::<Vec<_>>()
         };
-        let rows = summary.places(chapter.test).map(|place| (place, entries(place))).collect();
+        let rows = summary.places(chapter.test).map(|place| (place, entries(place)));
+        let has_some = |(_, entries): &(&Place, Vec<Entry>)| {
+            entries.iter().any(|entry| !matches!(entry, Entry::Nothing))
+        };
+        let rows = rows.filter(has_some).collect();
         Grid { systems, rows }
     }
 }
 
-fn entry(chapter: &Chapter, summary: &Summary, place: &Place, system: &str) -> Entry {
+fn entry(
+    chapter: &Chapter,
+    figure: Option<&Figure>,
+    summary: &Summary,
+    (place, system): (&Place, &String),
+) -> Entry {
     let cells = summary.cells(place, system);
     if cells.is_empty() {
         return Entry::Nothing;
@@ -78,11 +94,13 @@ fn entry(chapter: &Chapter, summary: &Summary, place: &Place, system: &str) -> E
     if cells.iter().all(|cell| cell.failed.is_some()) {
         return Entry::Failed;
     }
-    let figure = chapter.main();
     if let Some(spread) = figure.and_then(|figure| summary.figure(place, system, figure.name)) {
-        let beside = figure.filter(|_| system != QUORATE);
+        let beside = figure.filter(|_| *system != QUORATE);
         let advantage = beside.and_then(|figure| summary.advantage(place, QUORATE, system, figure));
         return Entry::Figure(spread, advantage);
+    }
+    if figure.map(|figure| figure.name) != chapter.main {
+        return Entry::Nothing;
     }
     let names = cells.iter().flat_map(|cell| cell.facts.keys());
     let names: std::collections::BTreeSet<&String> = names.collect();

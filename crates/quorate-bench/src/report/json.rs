@@ -106,12 +106,12 @@ fn medians<'a>(told: &Told<'a>) -> Vec<Median<'a>> {
         .collect()
 }
 
-/// Of the compared figure, and of the costs.
+/// Of the figures that have tables, and of the costs.
 fn ratios<'a>(told: &'a Told, chapter: &Chapter) -> Vec<Ratio<'a>> {
     let mut ratios = Vec::new();
     for place in told.summary.places(chapter.test) {
         for peer in told.order.iter().filter(|system| *system != QUORATE) {
-            for figure in chapter.main.iter().chain(COSTS).copied() {
+            for figure in chapter.main.iter().chain(chapter.too).chain(COSTS).copied() {
                 let spread = told.summary.ratio(place, QUORATE, peer, figure);
                 ratios.extend(spread.map(|spread| Ratio { place, peer, figure, spread }));
             }

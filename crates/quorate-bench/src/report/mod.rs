@@ -10,7 +10,7 @@
 //!
 //! * [`CHAPTERS`]: what is told of each test.
 //! * `standing`: where Quorate stands, `goals`: and where it is to stand; `crate::published` judges the peers.
-//! * `grid`: one table of each test, from which page, terminal and Markdown draw theirs.
+//! * `grid`: a figure of a test by place and system, from which page, terminal and Markdown draw their tables.
 
 mod chapter;
 mod charts;
@@ -23,11 +23,13 @@ mod shares;
 mod short;
 mod standing;
 mod tables;
+mod terminal;
 mod verdict;
 
 pub use chapter::{Chapter, CHAPTERS};
 pub use standing::{Side, Standing};
 
+use crate::record::figure::{self, Figure};
 use crate::record::{Results, Spread, Summary};
 use anyhow::{Context, Result};
 use maud::{html, Markup};
@@ -74,7 +76,7 @@ pub fn short(results: &Results) -> String {
 
 /// A short table.
 pub fn terminal(results: &Results) -> String {
-    files::terminal(&Told::new(results))
+    terminal::text(&Told::new(results))
 }
 
 impl<'a> Told<'a> {
@@ -98,6 +100,16 @@ impl<'a> Told<'a> {
     fn of_rounds(&self, chapter: &Chapter, spread: &Spread) -> Option<String> {
         let all = self.rounds.get(chapter.test).copied().unwrap_or(0);
         (spread.rounds < all).then(|| format!("{}/{all}", spread.rounds))
+    }
+
+    /// What has a table of its own: the compared figure, or facts, then those beside it that any cell has.
+    fn tables(&self, chapter: &Chapter) -> Vec<Option<&'static Figure>> {
+        let has = |name: &&&str| {
+            let mut cells = self.results.cells.iter();
+            cells.any(|cell| cell.place.test == chapter.test && cell.figures.contains_key(**name))
+        };
+        let too = chapter.too.iter().filter(has).map(|name| figure::named(name));
+        std::iter::once(chapter.main()).chain(too).collect()
     }
 
     /// What is otherwise in this run than in what was published.

@@ -1,7 +1,7 @@
 //! How it was measured: systems with all their settings, machine, networks, and what failed.
 
 use super::Told;
-use crate::record::{Cell, Measured, Setup};
+use crate::record::{Cell, Place, Setup, Spread};
 use maud::{html, Markup};
 use quorate_report::page::{self, Section};
 
@@ -10,7 +10,7 @@ pub(super) fn sections(told: &Told) -> Vec<Section> {
         |id: &str, title: &str, body| Section { id: id.into(), title: title.into(), body };
     vec![
         section("systems", "Systems and their settings", systems(told)),
-        section("networks", "Networks", networks(&told.results.run.networks)),
+        section("networks", "Networks", networks(told)),
         section("machine", "Machine", machine(told)),
         section("failed", "What failed", failed(told)),
     ]
@@ -39,21 +39,40 @@ fn system(setup: &Setup) -> Markup {
     }
 }
 
-fn networks(networks: &[Measured]) -> Markup {
+/// What the lab needs for a packet where many travel together: of all cells with so many clients.
+const MANY_CLIENTS: u32 = 16;
+
+fn packet_under_load(told: &Told, network: &str) -> Option<f64> {
+    let cells = told.results.cells.iter();
+    let here = cells.filter(|cell| {
+        let Place { test, network: at, clients, .. } = &cell.place;
+        test == "oltp" && at == network && *clients >= MANY_CLIENTS && cell.failed.is_none()
+    });
+    let costs = here.filter_map(|cell| {
+        let figure = |name: &str| cell.figures.get(name).copied();
+        let packets = figure("packets_per_trx").filter(|packets| *packets > 0.0)?;
+        Some(figure("lab_us_per_trx")? / packets)
+    });
+    Spread::of(costs).map(|spread| spread.median)
+}
+
+fn networks(told: &Told) -> Markup {
     let [first, second, third] = ["node1–node2", "node1–node3", "node2–node3"];
     let table = html! { table {
         thead { tr {
             th { "network" }
             th.n { (first) small { "round trip, ms: made for, measured" } }
             th.n { (second) } th.n { (third) }
-            th.n { "the lab's own cost" small { "µs of CPU/packet" } }
+            th.n { "the lab's own cost" small { "µs of CPU/packet, one at a time" } }
+            th.n { "under load" small { "oltp, 16 clients and more" } }
         } }
-        tbody { @for network in networks { tr {
+        tbody { @for network in &told.results.run.networks { tr {
             td { (network.name) }
             @for (made_for, measured) in network.round_trips_ms.iter().zip(network.measured_ms) {
                 td.n { (made_for) " → " (format!("{measured:.2}")) }
             }
             td.n { (format!("{:.1}", network.packet_cost_us)) }
+            td.n { @if let Some(cost) = packet_under_load(told, &network.name) { (format!("{cost:.1}")) } }
         } } }
     } };
     page::scroll(table)

@@ -1,4 +1,4 @@
-//! The tables of a test: the compared figure by place and system, then every figure.
+//! The tables of a test: the compared figure by place and system, those beside it, then every figure.
 
 use super::chapter::Chapter;
 use super::grid::{Entry, Grid};
@@ -13,7 +13,10 @@ use std::collections::BTreeSet;
 
 pub(super) fn tables(told: &Told, chapter: &Chapter) -> Markup {
     html! {
-        (compared(told, chapter))
+        @if let Some(differs) = told.differs(chapter) {
+            p.small { (page::badge(Tone::Warn, "otherwise than published")) " " (differs) "." }
+        }
+        @for figure in told.tables(chapter) { (compared(told, chapter, figure)) }
         (costs(told, chapter))
         (everything(told, chapter))
         (published(told, chapter))
@@ -21,9 +24,8 @@ pub(super) fn tables(told: &Told, chapter: &Chapter) -> Markup {
 }
 
 /// Places down, systems across; medians, spreads, and how Quorate stands beside each.
-fn compared(told: &Told, chapter: &Chapter) -> Markup {
-    let grid = Grid::new(chapter, &told.summary, &told.order);
-    let figure = chapter.main();
+fn compared(told: &Told, chapter: &Chapter, figure: Option<&'static Figure>) -> Markup {
+    let grid = Grid::new(chapter, figure, &told.summary, &told.order);
     let theirs = published_systems(&grid, figure);
     let table = html! { table {
         thead { tr {
@@ -33,7 +35,7 @@ fn compared(told: &Told, chapter: &Chapter) -> Markup {
         } }
         tbody { @for (place, entries) in &grid.rows { tr {
             th { (place.words()) }
-            @for entry in entries { (cell(told, chapter, entry)) }
+            @for entry in entries { (cell(told, chapter, figure, entry)) }
             @for system in &theirs {
                 td.n { @if let Some(row) = find(place, system, figure) {
                     (figure.map_or_else(String::new, |figure| figure.show(row.value)))
@@ -43,9 +45,6 @@ fn compared(told: &Told, chapter: &Chapter) -> Markup {
     } };
     html! {
         h3 { (figure.map_or_else(|| "What became of it".to_owned(), Figure::title_with_unit)) }
-        @if let Some(differs) = told.differs(chapter) {
-            p.small { (page::badge(Tone::Warn, "otherwise than published")) " " (differs) "." }
-        }
         @if figure.is_some() {
             p.small.faint {
                 "Median, least to most of the rounds, and Quorate beside it: "
@@ -63,8 +62,7 @@ fn better(figure: Option<&Figure>) -> &'static str {
     }
 }
 
-fn cell(told: &Told, chapter: &Chapter, entry: &Entry) -> Markup {
-    let figure = chapter.main();
+fn cell(told: &Told, chapter: &Chapter, figure: Option<&Figure>, entry: &Entry) -> Markup {
     let words = entry.words(figure);
     let class = match entry {
         Entry::Failed => "bad",
@@ -228,7 +226,7 @@ fn published(told: &Told, chapter: &Chapter) -> Markup {
         .summary
         .places(chapter.test)
         .flat_map(rows_at)
-        .filter(|row| Some(row.figure) != chapter.main)
+        .filter(|row| Some(row.figure) != chapter.main && !chapter.too.contains(&row.figure))
         .collect();
     html! { @if !rows.is_empty() {
         h4 { "Also published" }

@@ -36,13 +36,12 @@ fn results() -> Results {
 #[test]
 fn the_terminal_shows_figures_ratios_and_failures() {
     let text = terminal(&results());
-    for part in [
-        "1,500",
-        "1,000 (1.50×)",
-        "failed",
-        "Quorate is ahead at 1 of 1 points",
-        "Failed cells: 1, of them of Quorate: 0",
-    ] {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let at = lines.iter().position(|line| line.ends_with("1,000")).expect("Galera's figure");
+    assert!(lines[at].contains("1,500") && lines[at + 1].ends_with("1.50×"), "{text}");
+    for part in
+        ["failed", "Quorate is ahead at 1 of 1 points", "Failed cells: 1, of them of Quorate: 0"]
+    {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
@@ -68,13 +67,17 @@ fn rounds() -> Results {
 fn spreads_costs_and_missing_rounds_are_told() {
     let results = rounds();
     let text = terminal(&results);
-    for part in ["1,500 [1,400–1,600]", "1,100 [1,000–1,200] (1.32×) 2/3"] {
-        assert!(text.contains(part), "{part} in {text}");
-    }
+    assert!(text.contains("2/3"), "{text}");
     assert!(text.contains("Goals of the project: 1 of 1 met"), "{text}");
     let told = Told::new(&results);
     let summary = files::markdown(&told);
-    assert!(summary.contains("| Galera, <flush> | 110 [100–120] 2/3 |"), "{summary}");
+    for part in [
+        "| Galera, <flush> | 110 [100–120] 2/3 |",
+        "1,500 [1,400–1,600]",
+        "1,100 [1,000–1,200] (1.32×) 2/3",
+    ] {
+        assert!(summary.contains(part), "{part} in {summary}");
+    }
     assert!(summary.contains("| met |") && !summary.contains("One round"), "{summary}");
     let page = told.page().html();
     let open = page.split("<details>").next().unwrap();

@@ -38,6 +38,8 @@ pub(super) struct Overall {
     builds: usize,
     /// Points with systems that were measured at other times in one round.
     apart: usize,
+    /// Cells that do not say when they were measured.
+    timeless: usize,
 }
 
 /// What was measured within so many seconds is of one time.
@@ -91,6 +93,7 @@ impl Overall {
             rounds: told.rounds.values().copied().max().unwrap_or(0),
             builds: builds.collect::<BTreeSet<_>>().len(),
             apart: apart(&told.results.cells),
+            timeless: told.results.cells.iter().filter(|cell| cell.began_s == 0).count(),
         }
     }
 
@@ -179,8 +182,15 @@ impl Overall {
                  not of one time."
             ),
         };
+        let timeless = match self.timeless {
+            0 => String::new(),
+            timeless => format!(
+                "Cells that do not say when they were measured: {timeless}; whether systems of one round were measured \
+                 within an hour is not known of them."
+            ),
+        };
         let said = [level, mysql, one_round].map(str::to_owned);
-        let mut remarks = vec![self.shapes(), self.failures(), moved, builds, apart];
+        let mut remarks = vec![self.shapes(), self.failures(), moved, builds, apart, timeless];
         remarks.extend(said);
         remarks.retain(|remark| !remark.is_empty());
         remarks.join(" ")
@@ -266,7 +276,7 @@ pub(super) fn stand_lines(told: &Told, chapter: &Chapter) -> Vec<(Option<String>
         let line = |standing: &Standing| (Some(standing.peer.clone()), standing.words());
         return standings.iter().map(line).collect();
     }
-    let grid = Grid::new(chapter, &told.summary, &told.order);
+    let grid = Grid::new(chapter, chapter.main(), &told.summary, &told.order);
     let mut lines = Vec::new();
     for (at, system) in grid.systems.iter().enumerate() {
         let told_of = grid.rows.iter().filter_map(|(_, entries)| match &entries[at] {

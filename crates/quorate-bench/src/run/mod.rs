@@ -87,9 +87,10 @@ impl Wish {
         let systems: Vec<_> = self.systems.iter().map(|system| system.name().to_owned()).collect();
         let networks: Vec<_> = self.all_networks().iter().map(Topology::to_string).collect();
         let asked: Vec<_> = self.tests.iter().map(|test| suite::ask(*test, &self.scale)).collect();
-        let is_wanted = |key: &Key| !done.contains(key) && self.is_for(&key.1, &key.0);
+        let has = |(place, system, _): &Key| self.is_for(system, place);
         let worth = if self.reuse { Duration::ZERO } else { WORTH };
-        plan::lay_out(&asked, (&systems, &networks), 1..=self.rounds, worth, is_wanted)
+        let visits = plan::lay_out(&asked, (&systems, &networks), 1..=self.rounds, worth, has);
+        plan::without(visits, |key| done.contains(key))
     }
 
     /// Whether nothing of what is asked for now is missing in a cell.

@@ -60,9 +60,9 @@ impl Test for Jitter {
         }
     }
 
-    /// The published ones, and who has nobody to wait for.
+    /// The published ones, and who has nobody to wait for; Group Replication at its best, too.
     fn usual_systems(&self) -> Option<&'static [&'static str]> {
-        Some(&["quorate", "galera", "standalone", "gr-eventual"])
+        Some(&["quorate", "galera", "standalone", "gr-eventual", "gr-tuned"])
     }
 
     fn differs(&self, scale: &Scale) -> Option<String> {

@@ -72,9 +72,9 @@ impl Test for ScaleOut {
         replicates(system, place) && (relaxed.is_empty() || gives_up)
     }
 
-    /// The published ones.
+    /// The published ones; Group Replication at its best, too.
     fn usual_systems(&self) -> Option<&'static [&'static str]> {
-        Some(&["quorate", "galera", "async", "gr-eventual"])
+        Some(&["quorate", "galera", "async", "gr-eventual", "gr-tuned"])
     }
 
     fn differs(&self, scale: &Scale) -> Option<String> {

@@ -6,10 +6,10 @@
 //!   its log to;
 //! - an answer leads on to another term only if a voter gives it: who has no vote deposes nobody
 //!   ([`super::outgrown`] has those that are ahead follow again);
-//! - while a leader is in office, as far as this member knows, and for an election timeout afterwards, only voters
-//!   begin another term, and only voters, or whom this member has voted for, lead in one that has no leader yet. Later
-//!   anybody may who was let in: a member that was away does not know who was admitted meanwhile, and the leader it
-//!   waits for may be one of those;
+//! - while a leader is in office, as far as this member knows, and for some election timeouts afterwards or after its
+//!   own start ([`UNKNOWN_WAIT`]), only voters begin another term, and only voters, or whom this member has voted for,
+//!   lead in one that has no leader yet. Later anybody may who was let in: a member that was away does not know who was
+//!   admitted meanwhile, and the leader it waits for may be one of those;
 //! - a term has one leader: the first that this member heard in it;
 //! - terms grow by elections, one by one, and by leaps only when a majority is given up by force. So nobody
 //!   leads this member to the last term there is, not even in many steps.
@@ -21,6 +21,10 @@ use crate::message::{
     Message, MessageBody, ELECTIONS_MAX, LEAPS_AT_ONCE, LEAP_PAUSE_MS, TERM_JUMP_MAX, TERM_LEAP_MAX,
 };
 use crate::types::{MemberId, Term};
+
+/// Election timeouts in which those that a member knows can show that they elect a leader, before it takes one that it
+/// does not know: somebody who was removed, and still has what lets it in, may pretend.
+const UNKNOWN_WAIT: u64 = 10;
 
 impl Consensus {
     /// Whether it counts; what does not is noted.
@@ -41,6 +45,9 @@ impl Consensus {
     pub fn objects_to_leader(&self, from: MemberId, term: Term) -> Option<Objection> {
         if self.is_too_far(term) {
             return Some(Objection::Leap);
+        }
+        if self.contradicts == Some((term, from)) {
+            return Some(Objection::Contradicts);
         }
         if term == self.hard.term && self.leader.is_some_and(|leader| leader != from) {
             return Some(Objection::SecondLeader);
@@ -73,9 +80,8 @@ impl Consensus {
             | MessageBody::Heartbeat { .. }
             | MessageBody::TimeoutNow => self.objects_to_leader(*from, *term),
             _ if self.is_too_far(*term) => Some(Objection::Leap),
-            MessageBody::Vote { .. } | MessageBody::ForcedVote { .. }
-                if self.is_unasked(*from, *term) =>
-            {
+            MessageBody::Vote { .. } if self.is_unasked(*from, *term) => Some(Objection::NoVoter),
+            MessageBody::ForcedVote { .. } if self.is_unasked_to_force(*from, *term) => {
                 Some(Objection::NoVoter)
             }
             // Leads to no other term by itself.
@@ -124,19 +130,30 @@ impl Consensus {
         Some(if self.is_among(message.from) { Objection::Ahead } else { Objection::Stranger })
     }
 
-    /// Whether this is no voter, as far as this member knows any, and it hears a leader, or did a moment ago: it knows
-    /// who votes then, but for what was decided in that moment. The leader itself, and whom it has voted for, may be
-    /// one without its knowledge.
+    /// Whether this is no voter, as far as this member knows any, and those that it knows are to come first: it hears a
+    /// leader, or did not long ago, or has not run for long. The leader itself, and whom it has voted for, may be a voter
+    /// without its knowledge.
     pub(super) fn is_unasked(&self, from: MemberId, term: Term) -> bool {
         let has_its_vote = term == self.hard.term && self.hard.voted_for == Some(from);
         if has_its_vote || self.leader == Some(from) {
             return false;
         }
         let mut possible = self.configs.possible(self.commit);
-        let within = |ms: u64| self.now_ms < ms.saturating_add(self.options.election_timeout_ms);
-        (self.lease_refuses_votes() || self.in_office_ms.is_some_and(within))
+        (self.lease_refuses_votes() || self.was_in_office_within(UNKNOWN_WAIT))
             && self.config().voters().next().is_some()
             && !possible.any(|config| config.is_voter(from))
+    }
+
+    /// The same of who forces a quorum: all that are kept may, learners too, once no leader is there.
+    fn is_unasked_to_force(&self, from: MemberId, term: Term) -> bool {
+        let is_late = !self.lease_refuses_votes() && !self.was_in_office_within(1);
+        self.is_unasked(from, term) && !(is_late && self.is_among(from))
+    }
+
+    /// Whether a leader was, or may have been, in so many election timeouts.
+    fn was_in_office_within(&self, timeouts: u64) -> bool {
+        let wait_ms = timeouts.saturating_mul(self.options.election_timeout_ms);
+        self.now_ms < self.in_office_ms.saturating_add(wait_ms)
     }
 
     fn knows(&self, from: MemberId) -> bool {

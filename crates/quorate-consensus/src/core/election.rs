@@ -54,7 +54,7 @@ impl Consensus {
         }
         self.set_leader(Some(leader), fx);
         self.leader_heard_ms = Some(self.now_ms);
-        self.in_office_ms = self.leader_heard_ms;
+        self.in_office_ms = self.now_ms;
         self.hurry_until_ms = 0;
         self.out_of_reach = false;
         self.wait_for_leader();
@@ -173,7 +173,7 @@ impl Consensus {
         let granted = self.grant_vote(from, last);
         if granted {
             // It is about to lead.
-            self.in_office_ms = Some(self.now_ms);
+            self.in_office_ms = self.now_ms;
         }
         if transfer && !granted && self.vote_is_free(from) {
             // Whom the leader told to stand lacks something that the leader had sent here.

@@ -6,7 +6,7 @@
 
 use super::Consensus;
 use crate::config::Config;
-use crate::effects::{Effects, Fault, Rejected};
+use crate::effects::{Effects, Fault, Objection, Rejected};
 use crate::history::ConfigHistory;
 use crate::level;
 use crate::message::{MessageBody, INDEX_MAX, TERM_MAX};
@@ -23,6 +23,10 @@ impl Consensus {
     ) {
         if self.is_leader() {
             return;
+        }
+        let positions = entries.iter().map(Entry::position);
+        if std::iter::once(prev).chain(positions).any(|at| self.contradicts_committed(at)) {
+            return self.refuse_leader(from, fx);
         }
         self.hear_leader(from, fx);
         if let Some(fault) = self.unreadable(&entries) {
@@ -43,7 +47,7 @@ impl Consensus {
         let anything_new = !entries.is_empty();
         if let Some(first) = entries.first() {
             if self.log.term_at(first.index - 1).is_none_or(|before| before > first.term) {
-                return; // Contradicts what is committed: no leader's log has that.
+                return self.refuse_leader(from, fx);
             }
             self.cut_off(first.index, fx);
         }
@@ -54,6 +58,19 @@ impl Consensus {
         self.follow_commit(leader_commit, fx);
         self.count_held(fx);
         self.acknowledge(!anything_new, fx);
+    }
+
+    /// Whether the log has another entry there, and knows it to be committed.
+    fn contradicts_committed(&self, at: LogPosition) -> bool {
+        at.index <= self.commit && self.log.term_at(at.index).is_some_and(|term| term != at.term)
+    }
+
+    /// What is committed here is in every leader's log, unless this member or that one was given up by force. What they
+    /// have must not be mixed: nothing more of it counts, and nothing is acknowledged to it.
+    fn refuse_leader(&mut self, from: MemberId, fx: &mut Effects) {
+        self.contradicts = Some((self.hard.term, from));
+        self.set_leader(None, fx);
+        fx.rejected.push(Rejected { from, objection: Objection::Contradicts });
     }
 
     /// Tells the leader what is persisted: at once if it waits for an answer (`asked`), else when
@@ -97,6 +114,10 @@ impl Consensus {
         }
         if self.is_leader() {
             return;
+        }
+        if self.contradicts_committed(last) {
+            // A log that is really another one shows itself with its next entries.
+            return fx.rejected.push(Rejected { from, objection: Objection::Contradicts });
         }
         self.hear_leader(from, fx);
         if meta.config.level > self.options.level {
@@ -165,3 +186,6 @@ impl Consensus {
         self.log.append(entry);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,14 +15,16 @@
 //! - While a member kept hears a leader, a majority lives: it does not even answer.
 //! - Nobody is given up who is not named: whoever belongs to a configuration that may be in force is
 //!   kept or given up. Not to the newest one alone: that may be a change that was never committed, and
-//!   those whom it removes decide by the one before it, and may have what those kept have not.
+//!   those whom it removes decide by the one before it, and may have what those kept have not. (Changes of members wait
+//!   for one another; changes of the rules wait for nothing.)
 //! - Where the terms of a member are used up (its file of term and vote says so; from the network such a term is
 //!   not taken over), the forced election begins them anew, above those in its log and in no term that anybody can
 //!   have voted in. Only so does a term ever go back, and only by a new membership that each member kept agrees to,
 //!   or that nobody hears of: so it cannot meet those who voted in the terms that are forgotten. Members kept whose
 //!   terms are used up go back with it, if they can vote for it.
 //! - A log given up never comes back into the group (`Config::lost`): it may hold what the others
-//!   lost. A member whose disk was emptied has another id.
+//!   lost. So may that of a member that left before, and was still sent what the last ones of the majority
+//!   committed. A member whose disk was emptied has another id.
 //!
 //! - Nothing that the group was set up for stands in its way: where those kept were never to lead
 //!   (priority 0), or to have a vote, they get both. Loggers alone are refused: they have no data.
@@ -37,7 +39,7 @@ use crate::config::{Config, MemberInfo, MemberRole};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::message::{MessageBody, TERM_MAX};
-use crate::types::{HardState, LogPosition, MemberId, Term};
+use crate::types::{HardState, Index, LogPosition, MemberId, Term};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A forced term is so far beyond the last one (at least, and up to twice that, at random) that
@@ -139,13 +141,22 @@ impl Consensus {
     /// the latest one says of them; `None` of an outgoing voter, if the log does not go back to where
     /// it was a member.
     pub fn who_may_decide(&self) -> impl Iterator<Item = (MemberId, Option<&MemberInfo>)> {
-        let (possible, lost) = (self.configs.possible(self.commit), &self.config().lost);
-        let possible: Vec<_> = possible.collect();
-        // A change waits until the one before is committed.
-        let last_two = possible[possible.len().saturating_sub(2)..].iter();
-        let everybody = last_two.flat_map(|config| config.everybody());
+        let undecided: Vec<&Config> = self.configs.undecided(self.commit).collect();
+        // Who was expelled decides as long as that is not committed.
+        let by_force = undecided.iter().filter(|config| !config.audit.is_empty());
+        let lost: BTreeSet<MemberId> = by_force.flat_map(|config| &config.lost).copied().collect();
+        let everybody = undecided.iter().flat_map(|config| config.everybody());
         let everybody: BTreeSet<_> = everybody.filter(|id| !lost.contains(id)).collect();
         everybody.into_iter().map(|id| (id, self.configs.latest(id)))
+    }
+
+    /// Whether a membership that was installed after an index, with this audit text, is committed. Another one may have
+    /// come after it.
+    pub fn has_forced(&self, audit: &str, after: Index) -> bool {
+        let is_it = |(index, config): (Index, &Config)| {
+            (after + 1..=self.commit).contains(&index) && config.audit == audit
+        };
+        self.configs.all().any(is_it)
     }
 
     /// Why this member, told to keep those alone, would not begin. The others who are kept are asked only when it does.
@@ -192,9 +203,9 @@ impl Consensus {
             (info.role, info.joining) = (MemberRole::Voter, false);
         }
         enable_those_kept(&mut config);
-        let lost = members.keys().filter(|id| !keep.contains(id));
-        let lost: BTreeSet<MemberId> = lost.chain(&current.lost).copied().collect();
-        config.lost = lost.into_iter().collect();
+        let former = self.configs.all().flat_map(|(_, config)| config.everybody());
+        let lost = former.chain(current.lost.iter().copied()).filter(|id| !keep.contains(id));
+        config.lost = BTreeSet::from_iter(lost).into_iter().collect();
         config.rules.zones_min = config.rules.zones_min.min(config.zones().len() as u8);
         check_governable(&config)?;
         Ok(config)

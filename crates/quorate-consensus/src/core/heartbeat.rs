@@ -47,7 +47,7 @@ impl Consensus {
             let term = self.hard.term;
             return self.become_follower(term, None, fx);
         }
-        self.in_office_ms = Some(self.now_ms);
+        self.in_office_ms = self.now_ms;
         self.expire_transfer();
         if self.outgrows(fx) {
             return;

@@ -41,6 +41,10 @@ impl Consensus {
                 self.check_no_change_pends()?;
                 updated(self.config(), put, remove)
             }
+            ConfigChange::Expel(id) => {
+                self.check_no_change_pends()?;
+                expelled(self.config(), id)
+            }
             ConfigChange::Level(level) => {
                 self.check_no_change_pends()?;
                 raised(self.config(), level, self.options.level)
@@ -148,7 +152,9 @@ fn updated(
         check_info(id, &info)?;
         if config.lost.binary_search(&id).is_ok() {
             return Err(format!(
-                "member {id} was given up for lost: its log may differ, the node needs an empty one"
+                "member {id} was removed from the group for good, by an operator's order (member remove) or when a quorum \
+                 was forced. It can come back as a new member, filled from the others: stop the node, empty its log \
+                 directory (if a quorum was forced: its data directory, too), and start it"
             ));
         }
         if !touched.insert(id) {
@@ -175,6 +181,14 @@ fn updated(
     if votes_moved(config, &next) > 1 || config.voters().any(dispensable) {
         next.outgoing = config.votes().collect();
     }
+    Ok(next)
+}
+
+/// Without a member, which is never one again.
+fn expelled(config: &Config, id: MemberId) -> Result<Config, String> {
+    let mut next = updated(config, Vec::new(), vec![id])?;
+    next.lost.push(id);
+    next.lost.sort_unstable();
     Ok(next)
 }
 

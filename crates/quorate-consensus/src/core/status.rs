@@ -3,8 +3,19 @@
 use super::{Consensus, Role};
 use crate::effects::{PeerStatus, Status};
 use crate::progress::{Progress, State};
+use crate::types::LogPosition;
 
 impl Consensus {
+    /// Whether the log has this position, or begins after it.
+    pub fn agrees_with(&self, position: LogPosition) -> bool {
+        position.index < self.log.base().index || self.log.contains(position)
+    }
+
+    /// Whether the log has this position. What it does not reach back to, it has not.
+    pub fn has(&self, position: LogPosition) -> bool {
+        self.log.contains(position)
+    }
+
     pub fn status(&self, now_ms: u64) -> Status {
         let now_ms = self.now_ms.max(now_ms);
         Status {

@@ -399,15 +399,15 @@ fn a_peer_that_answers_and_gets_no_more_of_the_log_is_there_and_stands_still() {
     assert_eq!((times(2), times(3)), (Some((0, 401)), Some((401, 401))));
 }
 
-fn persisted(member: &mut Consensus, term: Term, index: Index) {
+pub(super) fn persisted(member: &mut Consensus, term: Term, index: Index) {
     step(member, 5000, Event::Persisted(LogPosition { term, index }));
 }
 
-fn data(index: Index, term: Term) -> Entry {
+pub(super) fn data(index: Index, term: Term) -> Entry {
     Entry::new(index, term, EntryKind::Data, Bytes::from_static(b"d"))
 }
 
-fn append(term: Term, prev: (Term, Index), entries: Vec<Entry>, commit: Index) -> Event {
+pub(super) fn append(term: Term, prev: (Term, Index), entries: Vec<Entry>, commit: Index) -> Event {
     let prev = LogPosition { term: prev.0, index: prev.1 };
     from_peer(term, MessageBody::Append { prev, entries, commit })
 }

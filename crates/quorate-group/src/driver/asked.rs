@@ -1,6 +1,7 @@
-//! How often members, and those who want to be members, change the configuration by what they say of themselves.
+//! How often members, and those who want to be members, change the configuration by what they say of themselves, and
+//! have it looked at.
 //!
-//! Each change holds up the others until it is committed, and all members tell of it.
+//! Each change holds up the others until it is committed, and all members tell of it. Each look goes over all members.
 
 use super::Driver;
 use crate::paced::Pace;
@@ -22,6 +23,12 @@ impl Driver {
             _ => &self.admissions,
         };
         pace.is_ready(self.now_ms)
+    }
+
+    /// What a peer asks for is looked at at once, as long as it does not ask too often; else with the next housekeeping.
+    pub fn look_soon_for(&mut self, id: MemberId) {
+        let now_ms = self.now_ms;
+        self.due |= self.peers.get_mut(id).is_some_and(|peer| peer.asks.take(now_ms));
     }
 
     /// It causes one: as the member that it was, or as a new one. This member's own are not counted.

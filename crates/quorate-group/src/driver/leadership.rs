@@ -6,7 +6,7 @@ use crate::output::{LogLevel, Notice, Output};
 use quorate_consensus::placement::Writes;
 #[cfg(doc)]
 use quorate_consensus::Consensus;
-use quorate_consensus::{MemberId, RoleState, Term};
+use quorate_consensus::{Index, MemberId, RoleState, Term};
 
 /// Who leads, as far as this member knows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,6 +21,11 @@ impl Driver {
     /// See [`Consensus::may_force`].
     pub fn may_force(&self, keep: Vec<MemberId>, audit: String) -> Result<(), String> {
         self.consensus.may_force(keep, audit)
+    }
+
+    /// See [`Consensus::has_forced`].
+    pub fn has_forced(&self, audit: &str, after: Index) -> bool {
+        self.consensus.has_forced(audit, after)
     }
 
     pub(super) fn role_changed(&mut self, role: RoleState, out: &mut Output) {

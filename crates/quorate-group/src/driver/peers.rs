@@ -43,6 +43,8 @@ pub(crate) struct Peer {
     pub notes: Pace,
     /// Of the changes of the configuration that it causes by what it announces: address, name, votes.
     pub changes: Pace,
+    /// Of what it asks for and has looked at at once: to leave, for a view, for votes.
+    pub asks: Pace,
 }
 
 #[derive(Default)]
@@ -65,6 +67,7 @@ impl Peer {
             heard_ms: now_ms,
             notes: Pace::new(NOTES_AT_ONCE),
             changes: Pace::new(CHANGES_AT_ONCE),
+            asks: Pace::new(CHANGES_AT_ONCE),
         }
     }
 

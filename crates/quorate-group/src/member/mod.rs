@@ -299,7 +299,7 @@ impl Member {
             Packet::Forward(batch) => driver.propose_for_others(from, batch, out),
             Packet::LeaveRequest => {
                 membership.departures.ask(from, driver);
-                driver.due = true;
+                driver.look_soon_for(from);
             }
             Packet::ViewRefresh { .. } | Packet::WantVotes { .. } if !driver.is_member(from) => {
                 driver.reject(from, Cause::NoMember, out);
@@ -314,14 +314,14 @@ impl Member {
             Packet::LeaveAnswer(LeaveAnswer::Later { reason }) => driver.reason = reason,
             Packet::ViewRefresh { number } => {
                 views.ask(number, driver);
-                driver.due = true;
+                driver.look_soon_for(from);
             }
             Packet::WantVotes { .. } if !driver.may_change(from) => {
                 driver.reject(from, Cause::TooMuch, out);
             }
             Packet::WantVotes { votes } => {
                 membership.votes.asked(from, votes);
-                driver.due = true;
+                driver.look_soon_for(from);
             }
             Packet::Note(note) => noting::propose_for(from, note, driver, out),
             Packet::Standing(standing) => self.standings.heard(from, standing, driver, out),

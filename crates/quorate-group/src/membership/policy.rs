@@ -43,8 +43,8 @@ pub(crate) fn raise(
     all.then_some(ConfigChange::Level(next))
 }
 
-/// Whether those that live can commit after `change`: else nothing, not even another change of members, is
-/// committed until somebody returns, or ever, if a disk is lost.
+/// Whether those that live can commit after `change`, and one of them may lead: else nothing, not even another change
+/// of members, is committed until somebody returns, or ever, if a disk is lost; or nobody takes writes.
 pub(crate) fn leaves_enough(
     config: &Config,
     change: &ConfigChange,
@@ -56,13 +56,18 @@ pub(crate) fn leaves_enough(
             after.members.extend(put.iter().cloned());
             after.members.retain(|id, _| !remove.contains(id));
         }
+        ConfigChange::Expel(id) => {
+            after.members.remove(id);
+        }
         ConfigChange::Rules(rules) if rules.zones_min > config.rules.zones_min => {
             after.rules = *rules;
         }
         // Who could commit before can still, and a rule that asks for less is the way out for those who cannot.
         ConfigChange::Rules(_) | ConfigChange::Level(_) => return true,
     }
-    after.can_commit(alive)
+    let has_leader =
+        |config: &Config| config.members.iter().any(|(id, info)| info.may_lead() && alive(*id));
+    (has_leader(&after) || !has_leader(config)) && after.can_commit(&alive)
 }
 
 /// A member that announces another address or name than the configuration has.
@@ -164,7 +169,8 @@ pub(crate) fn is_all(config: &Config, own: MemberId) -> bool {
 
 /// How to remove `leaver`: with it go as many dead voters as it takes for the remaining ones to
 /// have a majority that lives. Nothing while those that live are no majority with it: they could not
-/// commit that, and whoever has it in its log is bound by it.
+/// commit that, and whoever has it in its log is bound by it. Nor if those that live could not commit without it, in as
+/// many zones as the rules ask for: then its return has to be enough.
 pub(crate) fn removal(
     config: &Config,
     leaver: MemberId,
@@ -182,6 +188,9 @@ pub(crate) fn removal(
         }
         after.members.remove(&dead);
         remove.push(dead);
+    }
+    if !after.can_commit(&alive) {
+        return None;
     }
     Some(ConfigChange::Update { put: Vec::new(), remove })
 }

@@ -63,9 +63,9 @@ impl Change {
                 let waited: Duration = context.patience();
                 let reason = match self.too_few {
                     true => format!(
-                        "the members that are connected could commit nothing after it (they would be no \
-                         majority, or stand in fewer zones than the rules ask for), and that did not change \
-                         within {waited:?}. Nothing was changed; bring back those missing first"
+                        "the members that are connected could commit nothing after it (they would be no majority, \
+                         or stand in fewer zones than the rules ask for, or none of them might lead), and that did \
+                         not change within {waited:?}. Nothing was changed; bring back those missing first"
                     ),
                     false => format!(
                         "the change was not committed within {waited:?}, and may still be. Look at `quorate member \
@@ -138,7 +138,7 @@ impl Wanted {
                     _ => find(config, name)?.0,
                 };
                 *gone = Some(id);
-                Ok(Some(ConfigChange::Update { put: Vec::new(), remove: vec![id] }))
+                Ok(Some(ConfigChange::Expel(id)))
             }
             Wanted::Rules(rules) if rules.paused && config.level < PAUSE => {
                 Err(too_early("a group can be paused", PAUSE, config.level))

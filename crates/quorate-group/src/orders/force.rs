@@ -30,18 +30,16 @@ impl Force {
             }
         }
         let (plan, audit) = self.plan.as_ref()?;
-        let status = context.driver.status();
-        if status.config.audit == *audit
-            && status.commit >= status.config_index
-            && status.leader.is_some()
-        {
+        // The leader may have made another change since.
+        if context.driver.has_forced(audit, plan.last.index) && context.driver.leader().is_some() {
             return Some(Ok(Done::Forced(plan.clone())));
         }
         if context.is_late() {
             let reason = "not all that are kept agreed in time. Each has to run and be reachable, \
                           and must not be writing a snapshot that a leader sent (try again then), \
-                          nor have a database with commits that its log lost (its error log says so); \
-                          one that has more in its log refuses, and has to be told instead";
+                          nor have a database with commits that its log lost (its error log says so), nor have \
+                          been started within the last ten election timeouts if it does not know this node (wait, \
+                          and try again); one that has more in its log refuses, and has to be told instead";
             return refused(context.node(), reason.into());
         }
         None

@@ -32,15 +32,17 @@ pub enum Fit {
     Unfinished,
 }
 
-/// Whether what it stands for was given up: at or before its last entry the log gives up members that
-/// the snapshot does not know as lost, or starts in a later term.
+/// Whether what it stands for was given up: at or before its last entry the log gives up members by force that
+/// the snapshot does not know as lost, or starts in a later term. (Who was expelled by order was not given up.)
 pub(crate) fn superseded(directory: &Directory, stored: &Stored) -> bool {
     let SnapshotMeta { last, config } = &stored.meta;
     let forced = |entry: &Entry| {
         let decoded = Config::decode(&entry.data);
         entry.kind == EntryKind::Config
             && entry.index <= last.index
-            && decoded.is_ok_and(|found| found.lost.iter().any(|id| !config.lost.contains(id)))
+            && decoded.is_ok_and(|found| {
+                !found.audit.is_empty() && found.lost.iter().any(|id| !config.lost.contains(id))
+            })
     };
     let base = directory.base;
     let starts_later = base.index <= last.index && base.term > last.term;
@@ -136,12 +138,12 @@ mod tests {
             lost: lost.iter().copied().map(MemberId).collect(),
             ..Config::default()
         };
-        let by_force = |index| {
+        let with = |index, config: Config| {
             let mut log = log();
-            log.special =
-                vec![Entry::new(index, 4, EntryKind::Config, giving_up(&[7, 8]).encode())];
+            log.special = vec![Entry::new(index, 4, EntryKind::Config, config.encode())];
             log
         };
+        let by_force = |index| with(index, Config { audit: "why".into(), ..giving_up(&[7, 8]) });
         let snapshot = |term, index, lost: &[u128]| {
             let mut stored = stored(term, index, true);
             stored.meta.config = giving_up(lost);
@@ -158,6 +160,8 @@ mod tests {
             assert_eq!(superseded(&by_force(forced), &stored), gone, "({term}, {index}) {lost:?}");
             assert!(!superseded(&by_force(forced), &Stored { received: false, ..stored }));
         }
+        // Expelled by an order that another leader's log superseded.
+        assert!(!superseded(&with(15, giving_up(&[7, 8])), &snapshot(3, 30, &[])));
         // The leader of term 4 wrote 15, and was superseded by one who had 15 of term 3.
         assert!(!superseded(&log(), &stored(3, 15, true)));
         // What the log starts after is committed.

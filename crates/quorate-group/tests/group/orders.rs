@@ -1,5 +1,5 @@
 use crate::world::World;
-use quorate_consensus::{MemberRole, Rules};
+use quorate_consensus::{MemberId, MemberRole, Rules};
 use quorate_group::{Alteration, Done, Input, Order, OrderError};
 
 #[test]
@@ -44,6 +44,27 @@ fn the_leader_changes_the_membership_as_it_is_told() {
     let rules = Rules { follows_writes: true, ..Rules::default() };
     assert_eq!(world.order(leader, Order::SetRules(rules), 2_000), Ok(Done::Nothing));
     assert_eq!(world.order(leader, Order::Remove { name: other }, 2_000), Ok(Done::Nothing));
+}
+
+/// Its process goes on, and asks again and again.
+#[test]
+fn who_was_removed_by_order_comes_back_as_a_new_member_only() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let other = (leader + 1) % 3;
+    let removed = world.nodes[other].machine.as_ref().unwrap().identity().member;
+    let order = Order::Remove { name: format!("n{other}") };
+    assert_eq!(world.order(leader, order, 2_000), Ok(Done::Nothing));
+    world.run_ms(20_000);
+    let config = world.status(leader).config;
+    assert_eq!((config.members.len(), &config.lost), (2, &vec![removed]));
+    let said = |line: &String| line.contains("was removed from the group for good");
+    assert!(world.nodes[other].lines.iter().any(said), "{:?}", world.nodes[other].lines);
+    world.kill(other);
+    world.nodes[other].wipe(MemberId(99));
+    world.start(other);
+    world.await_view(&[0, 1, 2]);
+    assert_eq!(world.status(leader).config.members.len(), 3);
 }
 
 #[test]

@@ -62,13 +62,15 @@ fn serve(live: &Live, stream: TcpStream, number: u64) -> Result<(), ReadFailure>
             return Err(io::Error::other(why).into());
         }
     };
-    if channel.is_plain() && live.trust().tls.is_some() {
-        live.warn_plain(&format!("a connection from {addr}"));
-    }
+    let is_plain = channel.is_plain() && live.trust().tls.is_some();
     let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
     let Some(Packet::Hello(mut hello)) = next(&mut reader, MemberId(0), live.id)? else {
         return Ok(());
     };
+    // Who only looks whether somebody listens says nothing.
+    if is_plain {
+        live.warn_plain(&format!("a connection from {addr}"));
+    }
     hello.from.key = reader.stream().peer();
     if hello.want == Want::Operator || reader.stream().operator().is_some() {
         return operators::serve(live, reader, &hello, &listed);

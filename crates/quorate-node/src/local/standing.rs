@@ -1,12 +1,17 @@
 //! How this node stands, for the other members: told several times a second, and at once where they wait for it.
 //!
-//! Invariant: whoever leaves apply order looks whether others wait after it has left, and whoever begins to wait is
-//! told where the node stands after that was noted: so no step is missed.
+//! Invariants:
+//! - whoever leaves apply order looks whether others wait after it has left, and whoever begins to wait is told where
+//!   the node stands after that was noted: so no step is missed;
+//! - a server whose rows are still to come has passed nothing, wherever its certifier stands: a logger keeps for it
+//!   what others may have let go of.
 
 use super::{Local, LocalState};
+use crate::link::Link;
 use crate::settings::Consistency;
 use quorate_live::Standing;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, Ordering::SeqCst};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Nobody, everybody, or so many beside [`FEW`].
@@ -44,15 +49,16 @@ impl Telling {
 
 impl Local {
     pub fn standing(&self) -> Standing {
-        let link = self.link();
+        let (link, state) = (self.link(), self.state());
+        let has_rows = |link: &&Arc<Link>| state != LocalState::Error && link.has_state();
         let certified = link.as_ref().map_or(-1, |link| link.progress.seqno());
         let (applied, lag) = (self.apply.last_left(), self.lag().as_millis());
         Standing {
-            synced: self.state() == LocalState::Synced,
+            synced: state == LocalState::Synced,
             prompt: self.consistency() != Consistency::Eventual,
             applied,
             certified,
-            index: link.as_ref().map_or(0, |link| link.progress.index()),
+            index: link.as_ref().filter(has_rows).map_or(0, |link| link.progress.index()),
             lag_ms: u32::try_from(lag).unwrap_or(u32::MAX),
             written: link.map_or(0, |link| link.flow.passed()),
         }
@@ -66,6 +72,19 @@ impl Local {
             ..0 => Duration::ZERO,
             applied => self.lags.age(ordered, applied),
         }
+    }
+
+    /// `seqno` was ordered by the entry at `index`, and written at that time since 1970.
+    pub fn note_ordered(&self, (seqno, index): (i64, u64), written: Duration) {
+        self.lags.ordered((seqno, index), written, self.apply.last_left());
+    }
+
+    /// Where the log has the first write set that is ordered and not applied, or an entry before it: the next start may
+    /// need all from there on.
+    pub fn first_undone(&self) -> Option<u64> {
+        let ordered = self.link().map_or(-1, |link| link.progress.seqno());
+        let applied = self.apply.last_left();
+        (applied >= 0).then(|| self.lags.first_index(ordered, applied))?
     }
 
     /// This node stands in another way than it did: all others are to know.

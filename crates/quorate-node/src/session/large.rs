@@ -5,6 +5,7 @@
 //! - the write set is proposed when all its parts are in the log, so that it finds them there;
 //! - a stream that was opened ends: with its write set's verdict, or by [`Sessions::give_up_parts`] at the
 //!   release of its transaction;
+//! - a transaction whose data is long never goes as one piece, also if nothing could be sent while it was handed over;
 //! - no part is sent while the log's disk has no room but its reserve. The log is kept from the first part on, so
 //!   parts that took the reserve would leave no room for the entry that gives them up.
 
@@ -37,7 +38,7 @@ impl Sessions {
         }
     }
 
-    /// What cannot be sent now stays in the builder: certification says what becomes of it.
+    /// What cannot be sent now stays in the builder: certification tries again, and says what becomes of it.
     fn send_parts<'a>(
         &self,
         trx: &'a Trx,
@@ -117,14 +118,28 @@ impl Sessions {
         packing.filter(|packing| bytes >= packing.from && link.has_level(level::PACKING))
     }
 
-    /// Before the write set of `state` is stamped: blocks until its parts are in the log. The answer, if it
-    /// is not to be proposed.
+    /// Before the write set of `state` is stamped: sends what could not be sent before, and blocks until all its
+    /// parts are in the log. The answer, if it is not to be proposed.
     pub(super) fn await_parts<'a>(
         &self,
         link: &Link,
         trx: &'a Trx,
         mut state: MutexGuard<'a, TrxState>,
     ) -> Result<MutexGuard<'a, TrxState>, Answer> {
+        let sizes = self.local.part_sizes;
+        let is_long = |state: &TrxState| {
+            let most = if state.stream.is_some() { sizes.part } else { sizes.from };
+            state.builder.data_len() >= most && link.has_level(level::PARTS)
+        };
+        if is_long(&state) {
+            state = self.send_parts(trx, state);
+            let is_over = state.stream.is_some_and(|stream| stream.broken.is_some());
+            if !is_over && is_long(&state) {
+                // No writes are accepted, again.
+                state.phase = Phase::Aborting;
+                return Err(Answer::Refused);
+            }
+        }
         let Some(stream) = state.stream else { return Ok(state) };
         if stream.broken == Some(Broken::TooLarge) {
             return Err(Answer::TooLarge);

@@ -2,6 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+const TLS: &str = "ssl://";
+
 /// A parsed `wsrep_cluster_address`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ClusterUrl {
@@ -19,6 +21,8 @@ pub enum BadUrl {
     Form(String),
     #[error("{option} = '{value}' is not an address: host, host:port, or [IPv6 address]:port, perhaps after tcp://. Nothing was started, no data is affected: correct it and restart the node")]
     Address { option: &'static str, value: String },
+    #[error("{option} = '{value}' asks for TLS, and nothing protects the connections of this node. Nothing was started, no data is affected: set quorate.secret_file (see quorate secret new) or socket.ssl_cert and socket.ssl_key, or write tcp://, and restart the node")]
+    Unprotected { option: &'static str, value: String },
 }
 
 pub fn parse_url(url: &str, default_port: u16) -> Result<ClusterUrl, BadUrl> {
@@ -40,7 +44,7 @@ pub fn parse_url(url: &str, default_port: u16) -> Result<ClusterUrl, BadUrl> {
 /// `host`, `host:port`, `[v6]`, `[v6]:port`, a bare v6 address, each perhaps after `tcp://` or Galera's `ssl://`;
 /// `None` if the port or the v6 address is none.
 pub fn with_port(address: &str, default_port: u16) -> Option<String> {
-    let schemes = ["tcp://", "ssl://"];
+    let schemes = ["tcp://", TLS];
     let address = schemes.iter().find_map(|scheme| address.strip_prefix(scheme)).unwrap_or(address);
     if let Some(v6) = address.strip_prefix('[') {
         let (host, rest) = v6.split_once(']').filter(|(host, _)| is_v6(host))?;
@@ -59,6 +63,11 @@ pub fn with_port(address: &str, default_port: u16) -> Option<String> {
         }
         _ => is_v6(address).then(|| format!("[{address}]:{default_port}")),
     }
+}
+
+/// Whether these addresses have Galera's word for connections that are encrypted.
+pub fn asks_for_tls(addresses: &str) -> bool {
+    addresses.contains(TLS)
 }
 
 /// Perhaps with the interface that it is of, as link-local ones need.
@@ -125,6 +134,7 @@ mod tests {
         assert_eq!(with_port("::1", 7).as_deref(), Some("[::1]:7"));
         assert_eq!(with_port("tcp://0.0.0.0:9", 7).as_deref(), Some("0.0.0.0:9"));
         assert_eq!(with_port("ssl://0.0.0.0:9", 7).as_deref(), Some("0.0.0.0:9"));
+        assert!(asks_for_tls("ssl://0.0.0.0:9") && !asks_for_tls("tcp://0.0.0.0:9"));
         assert_eq!(with_port("fe80::1%eth0", 7).as_deref(), Some("[fe80::1%eth0]:7"));
         assert_eq!(host_of("[::1]:7"), "[::1]");
     }

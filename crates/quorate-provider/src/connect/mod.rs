@@ -7,7 +7,7 @@ mod live;
 pub(crate) use galera_cache::views_in;
 pub use live::options_changed;
 
-use self::address::{host_of, parse_url, with_port, BadUrl};
+use self::address::{asks_for_tls, host_of, parse_url, with_port, BadUrl};
 use crate::connect::galera_cache::trailing_views;
 use crate::options::values::{parse_failover, parse_primaries, parse_retention, parse_role};
 use crate::options::Options;
@@ -198,6 +198,18 @@ fn group_options(
         "" => everywhere(&advertise),
         given => address("gmcast.listen_addr", given)?,
     };
+    let security = options.security()?;
+    let is_plain = [Security::ThisHost, Security::Insecure].contains(&security);
+    let addresses = [
+        ("gmcast.listen_addr", options.text("gmcast.listen_addr")),
+        ("wsrep_cluster_address", args.url),
+        (option, own),
+    ];
+    for (option, value) in addresses {
+        if is_plain && asks_for_tls(value) {
+            return Err(BadUrl::Unprotected { option, value: value.to_owned() }.into());
+        }
+    }
     options.learn("base_host", host_of(&advertise).to_string());
     let dir = match options.text("quorate.dir") {
         "" => default_dir(&provider.config().data_dir),
@@ -243,7 +255,7 @@ fn group_options(
         retain_bytes: retention.bytes,
         retain_age: retention.age,
         log_max: Some(log_max).filter(|max| *max > 0),
-        security: options.security()?,
+        security,
         operators: options.operators()?,
         at_rest: options.at_rest(&provider.encryption()),
         role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),

@@ -196,6 +196,29 @@ impl World {
         !self.is_given_up(m) && self.nodes[m].damage.is_some() && self.was_lost(self.nodes[m].id)
     }
 
+    /// Whether `m` may be no member any more as who it is: it was removed by order, or had left before a quorum was
+    /// forced.
+    pub(super) fn is_expelled(&self, m: usize) -> bool {
+        let (id, config) = (self.nodes[m].id, &self.committed_config.1);
+        let is_out = config.lost.contains(&id) && !config.outgoing.contains(&id);
+        is_out && !self.disaster.on && !self.was_lost(id)
+    }
+
+    /// Their operators empty the disks of those, and start them again.
+    pub(super) fn replace_expelled_later(&mut self) {
+        let expelled: Vec<usize> = self.slots().filter(|m| self.is_expelled(*m)).collect();
+        for m in expelled {
+            let delay = self.rng.range(1_000, self.scenario.election_us() * 10);
+            self.later(delay, move |w| {
+                if w.is_expelled(m) && !w.is_away(m) && w.others_decide(m) {
+                    w.mark(Mark::Expelled);
+                    w.wipe(m);
+                    w.start(m);
+                }
+            });
+        }
+    }
+
     /// Whether what this member knows does not count any more.
     pub(super) fn was_lost(&self, id: MemberId) -> bool {
         self.disaster.lost.contains(&id)

@@ -194,6 +194,7 @@ impl World {
                     self.mark_membership(&config);
                     self.check_lost(&config);
                     self.committed_config = (entry.index, config);
+                    self.replace_expelled_later();
                 }
             }
             EntryKind::Data if entry.data.len() >= LARGE => self.mark(Mark::LargeEntry),

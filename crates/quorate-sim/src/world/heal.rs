@@ -133,6 +133,7 @@ impl World {
             let stopped = node.process.as_ref().is_some_and(|process| process.fatal.is_some());
             let told = node.mark.is_some() || node.refused.is_some() || node.is_disputed();
             let lacks = stopped && node.damage.is_some();
+            let told = told || self.is_expelled(m);
             if (told || lacks || self.has_returned(m)) && !self.is_away(m) {
                 if lacks && !told && self.promotes_before_it_wipes(m) {
                     continue;
@@ -157,7 +158,7 @@ impl World {
 
     /// Whether those that are not `m` decide without it: by the membership that is committed, and by what they go by,
     /// which may be a newer one that needs `m` to be committed.
-    fn others_decide(&mut self, m: usize) -> bool {
+    pub(super) fn others_decide(&mut self, m: usize) -> bool {
         let needed = self.nodes[m].id;
         let decide = |config: &Config| decides(config, |id| id != needed);
         let others = self.nodes.iter_mut().enumerate().filter(|(slot, _)| *slot != m);

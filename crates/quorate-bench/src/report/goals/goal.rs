@@ -52,8 +52,8 @@ pub(super) enum Kind {
     Variation(&'static str),
     /// The longest time without a small transaction at the primary, in s.
     Gap,
-    /// The longest time without one at any member, in s, beyond what the same large transaction takes this server
-    /// alone.
+    /// The longest time without one at any member, in s, beyond what this server alone takes to apply the events of the
+    /// same large transaction.
     GapBeyond(&'static str),
     /// Memory of the primary, in MB, beyond what the same large transaction takes this server alone: the one that
     /// flushes its redo log as Quorate's servers do, for that decides on InnoDB's memory, too.
@@ -161,7 +161,8 @@ impl Goal {
             }
             Gap => format!("the primary commits a small transaction at least every {limit} s"),
             GapBeyond(alone) => format!(
-                "members stand still for at most {limit} s longer than {} takes for the large transaction",
+                "members stand still for at most {limit} s longer than {} takes to apply the events of the large \
+                 transaction",
                 told.title(alone)
             ),
             MemoryBeyond(alone) => {
@@ -240,7 +241,7 @@ impl Goal {
             CommitBeyond(alone) => {
                 Some(theirs(alone, "commit_us")? + told.round_trip_and_sync_us(self.network)?)
             }
-            GapBeyond(alone) => theirs(alone, "large_s"),
+            GapBeyond(alone) => theirs(alone, "apply_s"),
             MemoryBeyond(alone) => theirs(alone, "primary_memory_mb"),
             _ => {
                 let ours = told.summary.cells(&self.base(place), QUORATE);

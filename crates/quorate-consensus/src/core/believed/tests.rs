@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::{Config, ConfigChange, MemberInfo, MemberRole};
 use crate::core::tests::{id, leader_of_three, member, step, voters};
-use crate::event::Event;
+use crate::event::{Event, Options};
 use crate::message::TERM_MAX;
 use crate::types::{LogPosition, SnapshotMeta};
 
@@ -87,6 +87,22 @@ fn who_hears_no_leader_follows_one_that_it_does_not_know() {
         let mut follower = follower();
         step(&mut follower, 60_000, beat(sender, 2));
         assert_eq!(follower.leader(), Some(id(sender)), "it was admitted meanwhile");
+    }
+}
+
+#[test]
+fn who_has_just_started_waits_for_those_that_it_knows() {
+    let patience = UNKNOWN_WAIT * Options::new(id(1), 0).election_timeout_ms;
+    for sender in [4, 9] {
+        let mut started = member(with_learner());
+        for event in [beat(sender, 2), vote(sender, 2, true), snapshot(sender, 2)] {
+            assert_eq!(rejected(&mut started, patience - 1, event), Objection::NoVoter);
+        }
+        step(&mut started, patience - 1, beat(3, 2));
+        assert_eq!(started.leader(), Some(id(3)));
+        let mut waits = member(with_learner());
+        step(&mut waits, patience, beat(sender, 2));
+        assert_eq!(waits.leader(), Some(id(sender)));
     }
 }
 

@@ -88,6 +88,7 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
             Event::ProposeFor(stage.id(from)?, batch(words))
         }
         ("change", [_, changes @ ..]) => Event::ChangeMembership(change(stage, changes)?),
+        ("expel", [_, member]) => Event::ChangeMembership(ConfigChange::Expel(stage.id(member)?)),
         ("transfer", [_, to]) => Event::TransferLeadership(stage.id(to)?),
         ("welcome", [_, newcomer]) => Event::SnapshotWelcome(stage.id(newcomer)?),
         ("connected", [_, peer]) => Event::Connected(stage.id(peer)?),

@@ -52,8 +52,44 @@ fn those_that_live_can_commit_after_a_change_in_as_many_zones_as_the_rules_ask_f
     let zone_a = |id: MemberId| id != MemberId(2);
     assert!(leaves_enough(&config, &ruled(1), zone_a), "the way out");
     assert!(!leaves_enough(&config, &ruled(3), |_| true));
-    let remove = ConfigChange::Update { put: Vec::new(), remove: vec![MemberId(1)] };
+    let remove = ConfigChange::Expel(MemberId(1));
     assert!(!leaves_enough(&config, &remove, without_3));
+}
+
+#[test]
+fn an_order_does_not_take_the_last_living_server_that_may_lead() {
+    let mut config = voters(&[1, 2]);
+    config.members.insert(MemberId(3), info(3, MemberRole::Logger));
+    let without_2 = |id: MemberId| id != MemberId(2);
+    let ranked = |config: &Config, id, priority| {
+        let info = MemberInfo { priority, ..config.members[&MemberId(id)].clone() };
+        ConfigChange::Update { put: vec![(MemberId(id), info)], remove: Vec::new() }
+    };
+    assert!(!leaves_enough(&config, &ranked(&config, 1, 0), without_2));
+    assert!(leaves_enough(&config, &ranked(&config, 1, 0), |_| true));
+    assert!(leaves_enough(&config, &ranked(&config, 2, 0), without_2));
+    config.members.get_mut(&MemberId(1)).unwrap().priority = 0;
+    assert!(
+        leaves_enough(&config, &ranked(&config, 3, 20), without_2),
+        "it is no worse than before"
+    );
+    assert!(leaves_enough(&config, &ranked(&config, 1, 50), without_2), "the way out");
+}
+
+/// Two zones are needed, and one of them has 3 and 4, of which 4 is dead: 3 stays a voter while it is away.
+#[test]
+fn who_leaves_stays_a_voter_where_nothing_could_be_committed_without_it() {
+    let mut config = voters(&[1, 2, 3, 4, 5]);
+    for (id, zone) in [(1, "a"), (2, "a"), (3, "b"), (4, "b"), (5, "a")] {
+        config.members.get_mut(&MemberId(id)).unwrap().zone = zone.into();
+    }
+    config.rules.zones_min = 2;
+    let living = |id: MemberId| id != MemberId(4);
+    assert_eq!(removal(&config, MemberId(3), living), None);
+    assert!(removal(&config, MemberId(3), |_| true).is_some());
+    assert!(removal(&config, MemberId(1), living).is_some());
+    config.rules.zones_min = 1;
+    assert!(removal(&config, MemberId(3), living).is_some());
 }
 
 #[test]

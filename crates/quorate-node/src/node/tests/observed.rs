@@ -39,3 +39,39 @@ fn a_node_that_the_log_does_not_get_through_to_leaves_its_group() {
     assert!(node.local.commit.enter(5, false).is_err(), "nothing is committed after it");
     assert!(node.link().unwrap().closing());
 }
+
+/// Where its certifier stands says nothing of them: a logger would let go of what this server needs.
+#[test]
+fn a_server_whose_rows_are_still_to_come_has_passed_nothing() {
+    let node = at_four();
+    let mut sequencer = attached_to(&node, Arc::default(), None);
+    sequencer.restore(9, snapshot_at(18)).unwrap();
+    sequencer.apply(of_the_other(10, 0)).unwrap();
+    assert_eq!(node.local.standing().index, 0);
+    node.link().unwrap().state_received();
+    let passed = || node.local.standing().index;
+    sequencer.passed(10);
+    assert_eq!(passed(), 10);
+    node.local.set_state(LocalState::Error);
+    assert_eq!(passed(), 0, "its data may be given up");
+}
+
+/// An applier has taken it, or a session of this node is about to commit it.
+#[test]
+fn the_log_is_needed_from_the_first_write_set_on_that_is_not_in_the_database() {
+    let node = Node::for_tests();
+    let mut sequencer = attached(&node, 0);
+    sequencer.apply(Committed::View { index: 6, view: view_of_two() }).unwrap();
+    let first = node.link().unwrap().progress.seqno() + 1;
+    node.local.apply.set_position(first - 1);
+    for index in 7..=8 {
+        sequencer.apply(of_the_other(index, 0)).unwrap();
+    }
+    let queue = &node.local.queue;
+    node.local.queue.leave_only_the_end();
+    assert!(queue.first_index().is_none() && sequencer.needs_from() <= 7, "none is done");
+    node.local.apply.leave(first).unwrap();
+    assert!(sequencer.needs_from() <= 8);
+    node.local.apply.leave(first + 1).unwrap();
+    assert_eq!(sequencer.needs_from(), Index::MAX);
+}
