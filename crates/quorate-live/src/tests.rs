@@ -274,8 +274,8 @@ fn a_received_snapshot_of_a_majority_that_was_given_up_is_deleted() {
     let (wal, found) = Wal::open(WalOptions::new(&node.options.dir), true, on_sync).unwrap();
     let members = [MemberId(1), found.identity.member]
         .map(|id| (id, MemberInfo::new(MemberRole::Voter, "127.0.0.1:9", "kept")));
-    let lost = vec![MemberId(2)];
-    let config = Config { members: members.into(), lost, ..Config::default() };
+    let (lost, audit) = (vec![MemberId(2)], "its disk burnt".to_owned());
+    let config = Config { members: members.into(), lost, audit, ..Config::default() };
     wal.append(&[
         Entry::new(7, 1 << 32, EntryKind::Config, config.encode()),
         Entry::new(8, 1 << 32, EntryKind::Data, Bytes::from_static(b"kept/8")),

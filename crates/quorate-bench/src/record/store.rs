@@ -157,13 +157,20 @@ impl Results {
         self.run.settings.extend(next.settings());
         self.run.machine.take_least_sync(&next.run.machine);
         self.run.invocations.extend(next.run.invocations);
-        for setup in next.run.systems {
-            match self.run.systems.iter().find(|known| known.name == setup.name) {
+        for mut setup in next.run.systems {
+            match self.run.systems.iter_mut().find(|known| known.name == setup.name) {
                 None => self.run.systems.push(setup),
-                Some(known) if *known == setup => {}
-                Some(_) => {
-                    let (name, folder) = (&setup.name, folder.display());
-                    self.run.notes.push(format!("{name} ran with other options in {folder}"));
+                Some(known) => {
+                    // Earlier builds did not ask for it.
+                    match known.told.is_empty() {
+                        true => known.told.clone_from(&setup.told),
+                        false if setup.told.is_empty() => setup.told.clone_from(&known.told),
+                        false => {}
+                    }
+                    if *known != setup {
+                        let (name, folder) = (&setup.name, folder.display());
+                        self.run.notes.push(format!("{name} ran with other options in {folder}"));
+                    }
                 }
             }
         }

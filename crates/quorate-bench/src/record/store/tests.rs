@@ -192,3 +192,34 @@ fn merged_results_can_be_saved_and_read_again() {
         fs::remove_dir_all(out).unwrap();
     }
 }
+
+/// Builds that did not ask for it have not run with other options.
+#[test]
+fn what_servers_told_is_taken_from_the_folder_that_has_it() {
+    let (older, newer, other) = (folder("silent"), folder("told"), folder("differs"));
+    let with = |told: &[(&str, &str)], options: &[(&str, &str)]| {
+        let owned = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let setup = Setup {
+            name: "quorate".into(),
+            told: owned(told),
+            options: owned(options),
+            ..Setup::default()
+        };
+        Run { systems: vec![setup], ..run() }
+    };
+    let told = [("innodb_buffer_pool_size", "134217728")];
+    write(&older, &with(&[], &[]), &[cell("quorate", 1, 10.0)]);
+    write(&newer, &with(&told, &[]), &[cell("quorate", 4, 20.0)]);
+    write(&other, &with(&[], &[("a", "b")]), &[cell("quorate", 16, 30.0)]);
+    for folders in [[&older, &newer], [&newer, &older]] {
+        let all = Results::merge(&folders.map(Clone::clone)).unwrap();
+        assert_eq!((all.run.systems[0].told.len(), all.run.notes.len()), (1, 0), "{:?}", all.run);
+    }
+    let all = Results::merge(&[newer.clone(), other.clone()]).unwrap();
+    assert!(all.run.notes[0].contains("other options"), "{:?}", all.run.notes);
+    for out in [older, newer, other] {
+        fs::remove_dir_all(out).unwrap();
+    }
+}
