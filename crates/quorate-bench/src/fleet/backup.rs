@@ -45,7 +45,7 @@ impl Fleet {
     }
 
     /// A pipeline on a member's host, that writes to the member's error log.
-    pub(super) fn shell(&self, member: usize, pipeline: &str) -> Result<Process> {
+    fn shell(&self, member: usize, pipeline: &str) -> Result<Process> {
         let log = quorate_lab::server::open_error_log(self.node(member), &self.account)?;
         let mut command = Command::new("bash");
         command

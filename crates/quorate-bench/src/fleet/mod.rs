@@ -8,12 +8,9 @@
 //! member that it is beside. Members are counted from 0; member 0 is shown as `node1`.
 
 mod backup;
-mod events;
 mod faults;
 mod setup;
 mod wait;
-
-pub(crate) use events::EventPlace;
 
 use crate::system::{Ground, System};
 use anyhow::{Context, Result};

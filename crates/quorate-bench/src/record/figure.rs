@@ -81,7 +81,6 @@ pub const FIGURES: &[Figure] = &[
     figure("large_syncs", "Syncs until then, all nodes", "syncs", Lower, 0),
     figure("small_commits", "Small transactions committed until then", "transactions", Higher, 0),
     figure("large_s", "Time of the large transaction", "s", Lower, 1),
-    figure("apply_s", "Its events, applied by a server alone", "s", Lower, 2),
     figure("gap_s", "Longest gap", "s", Lower, 2),
     figure("primary_gap_s", "Longest gap at the primary", "s", Lower, 2),
     figure("small_failed", "Small transactions that failed", "", Lower, 0),

@@ -144,7 +144,7 @@ pub const CHAPTERS: &[Chapter] = &[
         clients: "spread over all members that take writes",
         main: Some("primary_gap_s"),
         too: &["gap_s", "p99_ms"],
-        beside: &["large_s", "apply_s", "small_failed", "primary_memory_mb", "memory_mb"],
+        beside: &["large_s", "small_failed", "primary_memory_mb", "memory_mb"],
         drawn: Bars,
     },
     Chapter {

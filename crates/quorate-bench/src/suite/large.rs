@@ -6,11 +6,11 @@
 use super::{grid, Found, Scale, Site, Test};
 use crate::drive::clients::{self, Ended};
 use crate::drive::commits;
-use crate::fleet::{EventPlace, Fleet};
+use crate::fleet::Fleet;
 use crate::meter::{Meter, PeakMemory, Used};
 use crate::plan::{Grid, Point};
 use crate::record::{size_bytes, Place};
-use anyhow::{ensure, Context, Result};
+use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Params, Value};
 use quorate_lab::random::Random;
@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 pub struct Large;
 
-const DATABASE: &str = "large";
 const TABLE: &str = "large.t";
 /// Of a load that is a size, and of one [`OF_SHORT_ROWS`].
 const LONG: usize = 1_000_000;
@@ -72,8 +71,6 @@ impl Test for Large {
         let mut origin = fleet.connect_for(primary, LIMIT)?;
         prepare(&mut origin)?;
         fleet.wait_level(LEVEL_LIMIT)?;
-        let is_alone = fleet.members().len() == 1;
-        let events = if is_alone { EventPlace::next(&mut origin)? } else { None };
         let mut members = vec![primary];
         if fleet.system().is_multi_primary() {
             members.extend(fleet.others(primary));
@@ -117,21 +114,12 @@ impl Test for Large {
         set_costs(&mut found, &used, committed(&beside).count());
         let everywhere = (everywhere - begin).as_secs_f64();
         found.facts.insert("on all members after".into(), format!("{everywhere:.1} s"));
-        if let Some(events) = events {
-            // As a replica would have to, which has nothing else to do.
-            empty(&mut origin)?;
-            let took = fleet.apply_again(primary, &events, DATABASE, LIMIT)?;
-            let rows = origin.query_first(format!("SELECT COUNT(*) FROM {TABLE}"))?;
-            ensure!(rows == Some(rows_of(shape)), "{rows:?} rows were applied again");
-            found.set([("apply_s", took.as_secs_f64())]);
-        }
         Ok(found)
     }
 
     fn clear(&self, fleet: &Fleet) -> Result<()> {
         let mut connection = fleet.connect_for(fleet.primary()?, LIMIT)?;
-        let drop = format!("DROP DATABASE {DATABASE}");
-        connection.query_drop(drop).context("dropping the large rows")
+        connection.query_drop("DROP DATABASE large").context("dropping the large rows")
     }
 }
 
@@ -151,22 +139,11 @@ fn shape(load: &str) -> Result<(usize, usize)> {
 /// Without the rows of an earlier measurement.
 fn prepare(connection: &mut Conn) -> Result<()> {
     commits::prepare(connection)?;
-    connection.query_drop(format!("DROP DATABASE IF EXISTS {DATABASE}"))?;
-    connection.query_drop(format!("CREATE DATABASE {DATABASE}"))?;
+    connection.query_drop("DROP DATABASE IF EXISTS large")?;
+    connection.query_drop("CREATE DATABASE large")?;
     Ok(connection.query_drop(format!(
         "CREATE TABLE {TABLE} (id INT PRIMARY KEY, filler LONGBLOB NOT NULL)"
     ))?)
-}
-
-/// Not in the binary log: what is applied again comes after it.
-fn empty(connection: &mut Conn) -> Result<()> {
-    connection.query_drop("SET SESSION sql_log_bin = OFF")?;
-    connection.query_drop(format!("TRUNCATE TABLE {TABLE}"))?;
-    Ok(connection.query_drop("SET SESSION sql_log_bin = ON")?)
-}
-
-fn rows_of((bytes, row_bytes): (usize, usize)) -> u64 {
-    (bytes / BYTES_AT_ONCE * (BYTES_AT_ONCE / row_bytes)) as u64
 }
 
 fn write(connection: &mut Conn, (bytes, row_bytes): (usize, usize)) -> Result<()> {

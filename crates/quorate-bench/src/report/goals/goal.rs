@@ -52,9 +52,6 @@ pub(super) enum Kind {
     Variation(&'static str),
     /// The longest time without a small transaction at the primary, in s.
     Gap,
-    /// The longest time without one at any member, in s, beyond what this server alone takes to apply the events of the
-    /// same large transaction.
-    GapBeyond(&'static str),
     /// Memory of the primary, in MB, beyond what the same large transaction takes this server alone: the one that
     /// flushes its redo log as Quorate's servers do, for that decides on InnoDB's memory, too.
     MemoryBeyond(&'static str),
@@ -68,8 +65,8 @@ pub(super) enum Kind {
 
 use Bound::{AtLeast, AtMost};
 use Kind::{
-    Applied, Commit, CommitBeyond, CommitOver, Failed, Gap, GapBeyond, MemoryBeyond, OverNetwork,
-    OverPeer, Variation, WorstSecond,
+    Applied, Commit, CommitBeyond, CommitOver, Failed, Gap, MemoryBeyond, OverNetwork, OverPeer,
+    Variation, WorstSecond,
 };
 
 const ALL: &[u32] = &[];
@@ -99,14 +96,10 @@ pub(super) const GOALS: &[Goal] = &[
     of("large", "lan", "10 MB", Gap, AtMost(0.2)),
     of("large", "lan", "100 MB", Gap, AtMost(0.2)),
     of("large", "lan", "1 GB", Gap, AtMost(0.2)),
-    of("large", "lan", "10 MB", GapBeyond("standalone"), AtMost(0.2)),
-    of("large", "lan", "100 MB", GapBeyond("standalone"), AtMost(0.2)),
-    of("large", "lan", "1 GB", GapBeyond("standalone"), AtMost(0.2)),
     of("large", FAR, "10 MB", Gap, AtMost(0.2)),
     of("large", FAR, "100 MB", Gap, AtMost(0.2)),
     of("large", FAR, "1 GB", Gap, AtMost(0.2)),
     of("large", "lan", "100 MB of short rows", Gap, AtMost(0.2)),
-    of("large", "lan", "100 MB of short rows", GapBeyond("standalone"), AtMost(0.2)),
     of("large", "lan", "100 MB", MemoryBeyond("standalone-relaxed"), AtMost(MIB_64)),
     of("large", "lan", "100 MB of short rows", MemoryBeyond("standalone-relaxed"), AtMost(MIB_64)),
     of("large", "lan", "1 GB", MemoryBeyond("standalone-relaxed"), AtMost(MIB_64)),
@@ -160,13 +153,11 @@ impl Goal {
                 format!("the throughput varies at most {limit} as much as that of {peer}")
             }
             Gap => format!("the primary commits a small transaction at least every {limit} s"),
-            GapBeyond(alone) => format!(
-                "members stand still for at most {limit} s longer than {} takes to apply the events of the large \
-                 transaction",
-                told.title(alone)
-            ),
             MemoryBeyond(alone) => {
-                format!("the primary takes at most {limit} MB more memory than {}", told.title(alone))
+                format!(
+                    "the primary takes at most {limit} MB more memory than {}",
+                    told.title(alone)
+                )
             }
             Failed => "no small transaction fails".to_owned(),
             WorstSecond => "no second in which the primary writes nothing".to_owned(),
@@ -186,7 +177,7 @@ impl Goal {
             CommitBeyond(_) => format!("{value:.0} µs"),
             Commit => format!("{value:.1} ms"),
             // One digit more than the limits have: what misses one does not look as if it kept it.
-            Gap | GapBeyond(_) => format!("{value:.3} s"),
+            Gap => format!("{value:.3} s"),
             MemoryBeyond(_) => format!("{value:.1} MB"),
             Failed => format!("{value:.0}"),
             WorstSecond => format!("{value:.0} transactions/s"),
@@ -241,7 +232,6 @@ impl Goal {
             CommitBeyond(alone) => {
                 Some(theirs(alone, "commit_us")? + told.round_trip_and_sync_us(self.network)?)
             }
-            GapBeyond(alone) => theirs(alone, "apply_s"),
             MemoryBeyond(alone) => theirs(alone, "primary_memory_mb"),
             _ => {
                 let ours = told.summary.cells(&self.base(place), QUORATE);
@@ -268,7 +258,6 @@ impl Goal {
             Commit => ours("commit_us").map(|spread| each(spread, |us| us / 1e3)),
             Variation(peer) => ratio(peer, "cv_percent"),
             Gap => most("primary_gap_s"),
-            GapBeyond(_) => most("gap_s").map(|spread| less(spread, beside)),
             MemoryBeyond(_) => most("primary_memory_mb").map(|spread| less(spread, beside)),
             Failed => most("small_failed"),
             WorstSecond => ours("worst_tps").map(|spread| each(spread, |_| spread.low)),
