@@ -104,11 +104,8 @@ impl<'a> Told<'a> {
 
     /// What has a table of its own: the compared figure, or facts, then those beside it that any cell has.
     fn tables(&self, chapter: &Chapter) -> Vec<Option<&'static Figure>> {
-        let has = |name: &&&str| {
-            let mut cells = self.results.cells.iter();
-            cells.any(|cell| cell.place.test == chapter.test && cell.figures.contains_key(**name))
-        };
-        let too = chapter.too.iter().filter(has).map(|name| figure::named(name));
+        let too = chapter.too.iter().filter_map(|name| figure::named(name));
+        let too = tables::measured(self, chapter, too).into_iter().map(Some);
         std::iter::once(chapter.main()).chain(too).collect()
     }
 

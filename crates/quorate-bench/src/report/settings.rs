@@ -39,9 +39,10 @@ fn system(setup: &Setup) -> Markup {
     }
 }
 
-/// What the lab needs for a packet where many travel together: of all cells with so many clients.
+/// From so many on, packets travel together.
 const MANY_CLIENTS: u32 = 16;
 
+/// What the lab needs for a packet then, in µs of CPU: the median of all cells of `oltp`.
 fn packet_under_load(told: &Told, network: &str) -> Option<f64> {
     let cells = told.results.cells.iter();
     let here = cells.filter(|cell| {

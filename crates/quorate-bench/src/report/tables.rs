@@ -171,7 +171,7 @@ fn everything(told: &Told, chapter: &Chapter) -> Markup {
 }
 
 /// Those of the figures that any cell of the test has.
-fn measured(
+pub(super) fn measured(
     told: &Told,
     chapter: &Chapter,
     figures: impl Iterator<Item = &'static Figure>,

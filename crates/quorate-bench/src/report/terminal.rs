@@ -15,9 +15,9 @@ use std::fmt::Write;
 const ROWS_SHOWN: usize = 16;
 
 /// Characters of a line: ten systems have room.
-const WIDTH: u16 = 110;
-/// Of the first column, at least: the longest word of a place.
-const PLACE_WIDTH: u16 = 14;
+pub(super) const WIDTH: u16 = 110;
+/// Of the first column, at least: the longest word of a place (`three-regions,`), and a space.
+const PLACE_WIDTH: u16 = 15;
 
 pub(super) fn text(told: &Told) -> String {
     let overall = Overall::of(told);
@@ -66,11 +66,11 @@ fn table(told: &Told, chapter: &Chapter) -> (Table, usize) {
         };
         table.add_row([Cell::new(place.words())].into_iter().chain(entries.iter().map(cell)));
     }
-    for (at, column) in table.column_iter_mut().enumerate() {
+    table.column_iter_mut().for_each(|column| {
         column.set_padding((0, 1));
-        if at == 0 {
-            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(PLACE_WIDTH)));
-        }
+    });
+    if let Some(places) = table.column_mut(0) {
+        places.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(PLACE_WIDTH)));
     }
     (table, grid.rows.len().saturating_sub(ROWS_SHOWN))
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::record::{Cell, Invocation, Place, Settings, Setup};
+use crate::system::PEERS;
 use std::collections::BTreeMap;
 
 /// Of the first round.
@@ -46,6 +47,26 @@ fn the_terminal_shows_figures_ratios_and_failures() {
     }
 }
 
+/// With the longest names and places there are; prose is as long as it is.
+#[test]
+fn ten_systems_fit_into_the_tables_of_the_terminal_in_whole_words() {
+    let others = ["galera-relaxed", "standalone", "standalone-relaxed"];
+    let names: Vec<&str> = PEERS.into_iter().chain(others).collect();
+    assert_eq!(names.len(), 10);
+    let cells = names.iter().map(|name| cell(name, 256, 4000.0)).collect();
+    let mut results = Results { cells, ..Results::default() };
+    results.cells.iter_mut().for_each(|cell| cell.place.network = "three-regions".into());
+    let text = terminal(&results);
+    let rows: Vec<&str> = text.lines().skip(2).take_while(|line| !line.is_empty()).collect();
+    assert!(rows.iter().all(|row| row.chars().count() <= usize::from(terminal::WIDTH)), "{text}");
+    for word in ["three-regions,", "gr-eventual", "standalone", "relaxed", "4,000"] {
+        assert!(
+            rows.iter().any(|row| row.split_whitespace().any(|part| part == word)),
+            "{word} in {text}"
+        );
+    }
+}
+
 /// Three rounds of Quorate and of a peer that fails in the last.
 fn rounds() -> Results {
     let in_round = |cell: Cell, round: u32, cost: f64| {
@@ -67,7 +88,9 @@ fn rounds() -> Results {
 fn spreads_costs_and_missing_rounds_are_told() {
     let results = rounds();
     let text = terminal(&results);
-    assert!(text.contains("2/3"), "{text}");
+    for part in ["1,500", "1,100", "1.32×", "2/3"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
     assert!(text.contains("Goals of the project: 1 of 1 met"), "{text}");
     let told = Told::new(&results);
     let summary = files::markdown(&told);

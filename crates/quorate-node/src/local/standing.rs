@@ -67,11 +67,7 @@ impl Local {
     /// How old, by the clock of its origin, the first write set is that is ordered and not applied. A database
     /// that is still to come from another node lags behind nothing.
     pub fn lag(&self) -> Duration {
-        let ordered = self.link().map_or(-1, |link| link.progress.seqno());
-        match self.apply.last_left() {
-            ..0 => Duration::ZERO,
-            applied => self.lags.age(ordered, applied),
-        }
+        self.undone().map_or(Duration::ZERO, |(ordered, applied)| self.lags.age(ordered, applied))
     }
 
     /// `seqno` was ordered by the entry at `index`, and written at that time since 1970.
@@ -82,9 +78,13 @@ impl Local {
     /// Where the log has the first write set that is ordered and not applied, or an entry before it: the next start may
     /// need all from there on.
     pub fn first_undone(&self) -> Option<u64> {
+        self.undone().and_then(|(ordered, applied)| self.lags.first_index(ordered, applied))
+    }
+
+    /// The last seqnos that are ordered and applied, where there is a database.
+    fn undone(&self) -> Option<(i64, i64)> {
         let ordered = self.link().map_or(-1, |link| link.progress.seqno());
-        let applied = self.apply.last_left();
-        (applied >= 0).then(|| self.lags.first_index(ordered, applied))?
+        Some((ordered, self.apply.last_left())).filter(|(_, applied)| *applied >= 0)
     }
 
     /// This node stands in another way than it did: all others are to know.

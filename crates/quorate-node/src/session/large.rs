@@ -15,8 +15,17 @@ use crate::fate::stream::{Broken, Stream};
 use crate::fate::trx::{Handle, Phase, Trx, TrxState};
 use crate::host::Answer;
 use crate::link::Link;
+use crate::settings::PartSizes;
 use quorate_certify::{Header, Packing, PartsOf};
 use quorate_consensus::level;
+
+/// So much data in the builder is sent, if it can be.
+fn enough(sizes: &PartSizes, state: &TrxState) -> usize {
+    match state.stream.is_some() {
+        true => sizes.part,
+        false => sizes.from,
+    }
+}
 
 impl Sessions {
     /// More of a transaction's data. Blocks while as many parts are on their way as may be.
@@ -27,7 +36,7 @@ impl Sessions {
         let mut rest = data;
         while !rest.is_empty() {
             // In pieces that are sent before the next one comes, unless nothing can be sent now.
-            let enough = if state.stream.is_some() { sizes.part } else { sizes.from };
+            let enough = enough(sizes, &state);
             let room = enough.checked_sub(state.builder.data_len()).filter(|room| *room > 0);
             let (piece, later) = rest.split_at(room.unwrap_or(rest.len()).min(rest.len()));
             state.builder.append_data(piece);
@@ -126,10 +135,9 @@ impl Sessions {
         trx: &'a Trx,
         mut state: MutexGuard<'a, TrxState>,
     ) -> Result<MutexGuard<'a, TrxState>, Answer> {
-        let sizes = self.local.part_sizes;
         let is_long = |state: &TrxState| {
-            let most = if state.stream.is_some() { sizes.part } else { sizes.from };
-            state.builder.data_len() >= most && link.has_level(level::PARTS)
+            let enough = enough(&self.local.part_sizes, state);
+            state.builder.data_len() >= enough && link.has_level(level::PARTS)
         };
         if is_long(&state) {
             state = self.send_parts(trx, state);
